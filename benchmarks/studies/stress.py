@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from msmtfl._data.designs import DenseRows, RowTask
+from msmtfl._data.dense import DenseRows, RowTask
 from msmtfl._objective.certificates import GAP, TaskCertificate
 from msmtfl._runtime.progress import Listener
 from msmtfl._solvers.gram import Gram

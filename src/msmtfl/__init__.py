@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ._estimators.l12.search import L12MTLCV
     from ._estimators.lasso.fit import LassoMTL
     from ._estimators.lasso.search import LassoMTLCV
-    from ._estimators.msmtfl.classifiers import MSMTFLClassifier, MSMTFLClassifierCV
+    from ._estimators.msmtfl.classifier_search import MSMTFLClassifierCV
+    from ._estimators.msmtfl.classifiers import MSMTFLClassifier
     from ._estimators.msmtfl.fit import MSMTFL
     from ._estimators.msmtfl.search import MSMTFLCV
     from ._estimators.pooling.classifiers import PartialPoolingClassifier, PartialPoolingClassifierCV
@@ -98,7 +99,7 @@ _MODULES = {  # of each public name: the module that has it
     "Moments": "_data.statistics.moments",
     "stack_tasks": "_data.tasks",
     "MSMTFLClassifier": "_estimators.msmtfl.classifiers",
-    "MSMTFLClassifierCV": "_estimators.msmtfl.classifiers",
+    "MSMTFLClassifierCV": "_estimators.msmtfl.classifier_search",
     "DirtyMTL": "_estimators.dirty.fit",
     "DirtyMTLCV": "_estimators.dirty.search",
     "DirtyMTLClassifier": "_estimators.dirty.classifiers",

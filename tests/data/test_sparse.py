@@ -25,7 +25,7 @@ from msmtfl import (
     stability_selection,
     stack_tasks,
 )
-from msmtfl._data.designs import DenseRows, RowTask
+from msmtfl._data.dense import DenseRows, RowTask
 from msmtfl._data.sparse import SparseRows
 
 N, D = 90, 24

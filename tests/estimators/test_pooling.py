@@ -437,6 +437,7 @@ def test_numbers_are_in_two_standard_deviations_and_indicators_as_they_are(model
 def test_units_are_those_of_every_form_of_the_data():
     X, y, task = mixed()
     X[:, 2] = np.where(X[:, 3] > X[:, 3].mean(), 1.0, -1.0)
+    X[:, 3] *= 1e-9  # a number, however small
     of_rows = PartialPooling(3.0, standardize="numeric").fit(X, y, task=task)
     assert of_rows.feature_units_[1:3].tolist() == [1.0, 2.0]
     sums = Moments().update(X, y, task=task)
@@ -447,7 +448,8 @@ def test_units_are_those_of_every_form_of_the_data():
     ]
     for other in others:
         np.testing.assert_allclose(other.feature_units_, of_rows.feature_units_, rtol=1e-6)
-        np.testing.assert_allclose(other.coef_, of_rows.coef_, rtol=1e-4, atol=1e-6)
+        found = other.coef_ * of_rows.feature_units_
+        np.testing.assert_allclose(found, of_rows.coef_ * of_rows.feature_units_, rtol=1e-4, atol=1e-5)
 
 
 def test_units_of_a_search_its_file_and_its_new_tasks(tmp_path):
@@ -468,6 +470,8 @@ def test_scales_that_are_not_known():
     X, y, task = mixed()
     with pytest.raises(ValueError, match="standardize must be True, False or 'numeric', got 'numbers'"):
         PartialPooling(standardize="numbers").fit(X, y, task=task)
+    with pytest.raises(ValueError, match="standardize must be True, False or 'numeric', got None"):
+        PartialPooling(standardize=None).fit(X, y, task=task)
     with pytest.raises(TypeError, match="standardize must be True or False"):
         LassoMTL(standardize="numeric").fit(X, y, task=task)
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import nnls
 
 from msmtfl import L12MTL, MSMTFL, DirtyMTL, LassoMTL, SharedMTL, stack_tasks
-from msmtfl._data.designs import DenseRows, RowTask
+from msmtfl._data.dense import DenseRows, RowTask
 from msmtfl._data.statistics.task_moments import MomentTask, TaskMoments
 from msmtfl._objective import certificates
 from msmtfl._objective.certificates import Certificate, certify

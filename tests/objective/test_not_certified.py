@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
 from msmtfl import L12MTL, MSMTFL, DirtyMTL, LassoMTL, Moments, SharedMTL, regularization_surface
-from msmtfl._data.designs import DenseRows, RowTask
+from msmtfl._data.dense import DenseRows, RowTask
 from msmtfl._data.statistics.task_moments import MomentTask, TaskMoments
 from msmtfl._objective.certificates import certify
 from msmtfl._objective.dual_points import Doubt, over_unit

@@ -5,7 +5,7 @@ import oracles
 import pytest
 from scipy.optimize import minimize_scalar
 
-from msmtfl._data.designs import DenseRows, RowTask
+from msmtfl._data.dense import DenseRows, RowTask
 from msmtfl._objective.box import Box
 from msmtfl._objective.certificates import certify_all, ridge_slack
 

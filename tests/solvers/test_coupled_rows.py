@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
-from msmtfl._data.designs import DenseRows, RowTask
+from msmtfl._data.dense import DenseRows, RowTask
 from msmtfl._kernels import row_sweep as _row_kernel
 from msmtfl._objective.penalties import DirtyNorm, GroupNorm
 from msmtfl._objective.row_certificates import certify_rows, row_violation

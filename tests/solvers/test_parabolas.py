@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from msmtfl._data.designs import DenseRows
-from msmtfl._objective.losses import LossTask, loss_named
+from msmtfl._data.dense import DenseRows
+from msmtfl._objective.loss_task import LossTask
+from msmtfl._objective.losses import loss_named
 from msmtfl._solvers.coupled.parabolas import Samples
 
 

@@ -15,7 +15,7 @@ from sklearn.linear_model import Lasso
 
 import msmtfl
 from msmtfl import LassoMTL
-from msmtfl._data.designs import DenseRows, RowTask
+from msmtfl._data.dense import DenseRows, RowTask
 from msmtfl._kernels import arrow, products, support
 from msmtfl._kernels.registers import use_registers
 from msmtfl._objective.certificates import certify

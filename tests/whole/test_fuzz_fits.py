@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import gaps
 
-from msmtfl._data.designs import DenseRows, RowTask
+from msmtfl._data.dense import DenseRows, RowTask
 from msmtfl._data.statistics.task_moments import MomentTask, TaskMoments
 from msmtfl._objective.certificates import certify
 from msmtfl._objective.common_penalty import SharedNorm
 from msmtfl._objective.loss_certificates import certify_loss
-from msmtfl._objective.losses import Huber, Logistic, LossTask, Poisson
+from msmtfl._objective.loss_task import LossTask
+from msmtfl._objective.losses import Huber, Logistic, Poisson
 from msmtfl._objective.penalties import DirtyNorm, GroupNorm
 from msmtfl._objective.row_certificates import certify_rows
 

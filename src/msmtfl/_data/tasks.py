@@ -24,7 +24,8 @@ from scipy.sparse import csr_array, issparse, vstack
 
 from .._runtime.threads import each
 from .categories import Encoding, read_features
-from .designs import WORTH_SHARING, DenseRows, FeatureRows, Floats, Ints, RowTask, TrainingRows
+from .dense import WORTH_SHARING, DenseRows, RowTask, TrainingRows
+from .designs import FeatureRows, Floats, Ints
 from .float32 import NarrowRows
 from .sparse import SparseRows
 from .survival import read_survival, times_of

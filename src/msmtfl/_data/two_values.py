@@ -34,9 +34,7 @@ def apart(data: HasTasks) -> Floats:
     n = np.array([part.n for part in parts])[:, None]
     mean = np.array([part.mean for part in parts])
     square = np.array([part.xx.diagonal() for part in parts]) / n + mean**2
-    indicator, sign = (
-        np.isclose(square, goal, rtol=SAME, atol=SAME).all(axis=0) for goal in (mean, np.ones_like(mean))
-    )
+    indicator, sign = ((np.abs(square - goal) <= SAME * square).all(axis=0) for goal in (mean, np.ones_like(mean)))
     varies = (square - mean**2 > SAME * square).any(axis=0) | (np.ptp(mean, axis=0) > SAME)
     return np.where(varies & indicator, 1.0, np.where(varies & sign, 2.0, np.nan))
 

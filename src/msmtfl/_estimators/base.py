@@ -404,7 +404,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         """
         return summary_of(self, max_features)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True

@@ -68,13 +68,13 @@ class _Predicted(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> Floats:
         with np.errstate(divide="ignore"):
-            return np.clip(logit(self.values), -1e3, 1e3)
+            return np.asarray(np.clip(logit(self.values), -1e3, 1e3))
 
     def predict_proba(self, X: Any) -> Floats:
         return normalised(self.values if self.values.ndim == 2 else self.values[:, None])
 
     def predict(self, X: Any) -> np.ndarray:
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
 
 
 def normalised(p: Floats) -> Floats:

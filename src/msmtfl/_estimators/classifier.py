@@ -134,7 +134,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
     def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
         """Arrange the parts of coefficients that a family keeps by themselves."""
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self._many
         return tags
@@ -247,7 +247,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             was given a 2-D y and `task` is None.
         """
         values = self.decision_function(X, task=task, offset=offset)
-        return self.classes_[(values > 0).astype(np.intp) if self._width == 1 else np.argmax(values, axis=-1)]
+        codes = (values > 0).astype(np.intp) if self._width == 1 else np.argmax(values, axis=-1)
+        return np.asarray(self.classes_[codes])
 
     def predict_set(self, X: Any, *, task: Any = None, level: float = 0.9, offset: Any = None) -> np.ndarray:
         """Predict sets of classes that hold the classes of new samples with a given probability, task by task.

@@ -86,7 +86,7 @@ def coupled_coef(model: Any, part: Problem) -> Floats:
     rows = rows_for(part)
     if hasattr(model, "lam_b_"):
         rows.at(model.lam_s_)
-        return rows.solve(Dirty(model.lam_s_, model.lam_b_, part.factors, part.l1_ratio).norm)[0]
+        return np.asarray(rows.solve(Dirty(model.lam_s_, model.lam_b_, part.factors, part.l1_ratio).norm)[0])
     rows.at(model.lam_)
     shape = read_shape(getattr(model, "penalty", "capped"))
     more: dict[str, Any] = {"l1_ratio": part.l1_ratio, "groups": part.groups}

@@ -135,7 +135,7 @@ def check_use(model: Any) -> None:
         )
     check_unknown(getattr(model, "unknown_category", "error"))
     if hasattr(model, "loss"):
-        check_loss(model.loss, model.epsilon)
+        check_loss(model.loss, getattr(model, "epsilon", 1.35))
 
 
 def is_model(model: Any) -> bool:
@@ -147,7 +147,8 @@ def choice_of(model: Any) -> dict[str, dict[str, str]]:
     """Which family was chosen and why, as a note that goes with the model; empty if it was not chosen so."""
     of_this = getattr(model, "_note_of_choice", None)  # of a MultiTaskAuto
     if of_this is not None:
-        return of_this()
+        note: dict[str, dict[str, str]] = of_this()
+        return note
     as_loaded = hasattr(model, "coef_") and getattr(model, "_from_file", None) is model.coef_
     noted = model.provenance_.get("choice") if as_loaded else None
     return {"choice": noted} if noted else {}

@@ -34,7 +34,7 @@ def interval_of(model: Any, X: Any, task: Any, level: float, offset: Any = None)
     def around(linear: Floats, table: Table) -> Floats:
         return table.interval(respond(model, linear), level)
 
-    return np.maximum(_by_task(model, X, task, level, offset, around), loss_named(loss_of(model)).least)
+    return np.asarray(np.maximum(_by_task(model, X, task, level, offset, around), loss_named(loss_of(model)).least))
 
 
 def set_of(model: Any, X: Any, task: Any, level: float, offset: Any = None) -> np.ndarray:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Floats
@@ -21,6 +20,7 @@ from .._data.tasks import (
     refuse_infinity,
 )
 from .._objective.losses import is_loss, loss_named
+from .._runtime.whole import available_where
 from .base import MultiTaskModel
 from .fitted import loss_of, of_survival, respond, where_measured
 from .intervals import interval_of
@@ -102,7 +102,7 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
             )
         return interval_of(self, X, task, level, offset)
 
-    @available_if(of_survival)
+    @available_where(of_survival)
     def predict_survival_function(self, X: Any, *, task: Any = None, times: Any = None, offset: Any = None) -> Floats:
         """Predict the probability of being without the event after given times (with loss="cox").
 
@@ -130,7 +130,7 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
         """
         return survival_curves(self, X, task, times, offset)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         name = loss_of(self)
         tags.target_tags.positive_only = is_loss(name) and loss_named(name).least >= 0.0

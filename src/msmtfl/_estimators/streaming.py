@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from .._data.statistics.moment_data import MomentData
 from .._data.statistics.moments import Moments
 from .._data.tables import is_table, opened
-from .._runtime.whole import whole_or_untouched
+from .._runtime.whole import available_where, whole_or_untouched
 from .fitted import loss_of
 from .regression import MultiTaskLinear
 
@@ -52,7 +51,7 @@ class PartialFitMixin(FromMomentsMixin):
 
     moments_: Moments
 
-    @available_if(_from_statistics)
+    @available_where(_from_statistics)
     @whole_or_untouched
     def partial_fit(self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None) -> Any:
         """Add a batch of samples to those given to `partial_fit` before, and fit to all of them, exactly.

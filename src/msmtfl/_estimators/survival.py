@@ -101,4 +101,4 @@ def held_out_concordance(data: TaskData, fits: list[FoldFit]) -> Floats:
             f = np.asarray(task.X[rows] @ fit.coef[i]) + (0.0 if task.offset is None else task.offset[rows])
             weight = None if task.weight is None else task.weight[rows]
             pairs[:, i] += pairs_in_order(*times_of(task.y[rows]), f, weight)
-    return np.divide(pairs[0], pairs[1], out=np.full(data.m, np.nan), where=pairs[1] > 0.0)
+    return np.asarray(np.divide(pairs[0], pairs[1], out=np.full(data.m, np.nan), where=pairs[1] > 0.0))

@@ -40,6 +40,10 @@ from .._runtime.printable import printable
 from .box import Box, Limit, breaks, of_task, outward, pressed
 from .dual_points import Doubt, DualPoints, Memo, Residuals, dual_points, few_digits, look, over_unit, vacuous
 
+# The optimum is looked for within so many times the size of what was found. (Where nothing penalises a direction, a gradient
+# that rounding leaves there would otherwise promise any gain.)
+FAR = 100.0
+
 
 def full_rank(G: Floats) -> bool:
     """Whether a Gram matrix is that of columns that are certainly independent."""

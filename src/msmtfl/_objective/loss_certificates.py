@@ -30,12 +30,13 @@ from scipy.linalg import qr, solve_triangular
 from scipy.linalg.lapack import dpotrs
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from .._data.designs import UNIT, DenseRows, Floats, Ints, RowTask, rounding
+from .._data.dense import DenseRows, RowTask
+from .._data.designs import UNIT, Floats, Ints, rounding
 from .._data.ridged import apart as without_ridge
 from .box import Box, Limit, breaks, can_fall, outward, pressed
 from .certificates import AT_ZERO, GAP, ROOMS, TaskCertificate, at_bound, independence, ridge_slack, violations
 from .dual_points import Doubt, dependent_below, few_digits, over_unit, size_of_inverse, sound_factor, vacuous
-from .losses import LossTask
+from .loss_task import LossTask
 from .survival import RANGE
 
 AT_ONCE = 2**22  # numbers of X looked at together

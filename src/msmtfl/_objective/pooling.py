@@ -15,14 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._data.designs import NONE, Floats, Ints, with_rows
-from .certificates import CERTAIN, RowCertificate, full_rank, ridge_slack
+from .certificates import CERTAIN, FAR, RowCertificate, full_rank, ridge_slack
 from .dual_points import Doubt, over_unit, vacuous
 from .penalties import bent, counted
 from .task_duals import duals, of_losses
-
-# The optimum is looked for within so many times the size of what was found. (Where nothing penalises a direction, a gradient
-# that rounding leaves there would otherwise promise any gain.)
-FAR = 100.0
 
 
 @dataclass(frozen=True)

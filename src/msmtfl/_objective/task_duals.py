@@ -11,11 +11,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._data.designs import DenseRows, Design, Floats, Ints, rounding
+from .._data.dense import DenseRows
+from .._data.designs import Design, Floats, Ints, rounding
 from .certificates import ROOMS
 from .dual_points import dual_points, look
 from .loss_certificates import TRIED, escaping, projected
-from .losses import LossTask
+from .loss_task import LossTask
 
 
 class TaskDual(Protocol):

@@ -25,10 +25,9 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from .._data.designs import NONE, Floats, Ints, with_rows
-from .certificates import CERTAIN, EQUICORRELATION, RowCertificate, full_rank
+from .certificates import CERTAIN, EQUICORRELATION, FAR, RowCertificate, full_rank
 from .dual_points import Doubt, over_unit, vacuous
 from .penalties import GroupNorm, bent, counted, lengths
-from .pooling import FAR
 from .task_duals import duals, of_losses
 
 SAME_W = 1e-12  # of the largest eigenvalue: what rounding leaves of movements that add up to none

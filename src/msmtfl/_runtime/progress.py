@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 from .threads import interrupted
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _with_callbacks
 except ImportError:  # scikit-learn before 1.9: no callbacks, fits are silent
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in where scikit-learn has no callbacks."""
 
-    def with_callbacks(method):
+    def _with_callbacks(method: Any) -> Any:
         return method
+
+
+def with_callbacks(fit: Method) -> Method:
+    """Let a fit report to scikit-learn's callbacks, where there are such."""
+    reporting: Method = _with_callbacks(fit)
+    return reporting
 
 
 FIRST_LINE, NEXT_LINE = 10.0, 30.0  # seconds, where there is no bar

@@ -6,7 +6,16 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from sklearn.utils.metaestimators import available_if
+
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def available_where(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
+    """For methods that an object has only where the check of it says so, or raises what is wrong (scikit-learn's
+    `available_if`)."""
+    decorate: Callable[[Method], Method] = available_if(check)
+    return decorate
 
 
 def whole_or_untouched(method: Method) -> Method:

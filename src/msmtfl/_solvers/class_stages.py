@@ -7,10 +7,9 @@ from .._objective.certificates import relative_gap
 from .._objective.class_tasks import certify_held
 from .._objective.problem import Problem
 from .._runtime.progress import Listener
-from .lasso_stages import scaled
 from .lassos.class_lassos import ClassLassos
 from .lassos.lasso_solver import OVERRUN
-from .proofs import Separation
+from .proofs import Separation, scaled
 from .stages import Outcome
 
 

@@ -34,7 +34,7 @@ from scipy.linalg import cholesky, eigh
 
 from .._data.designs import Design, Floats, Ints
 from .._objective.groups import BlockNorm, Groups
-from .._objective.losses import LossTask
+from .._objective.loss_task import LossTask
 
 RANK = 1e-9  # of the largest eigenvalue of a matrix with ones on its diagonal: what is smaller counts as 0
 TIED = 1e-9  # relative difference of entries at the same level

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from .._data.designs import AnyData, Design, Floats, stage_scale
 from .._objective.box import Limit
 from .._objective.certificates import (
@@ -18,7 +16,7 @@ from .._objective.certificates import (
 from .._objective.group_certificates import certify_task, largest_group_violation
 from .._objective.groups import Groups
 from .._objective.loss_certificates import LossCertificate
-from .._objective.losses import LossTask
+from .._objective.loss_task import LossTask
 from .._runtime.progress import Listener
 from .._runtime.threads import each
 from .lassos.bounded import BoundedLassos
@@ -26,7 +24,7 @@ from .lassos.grouped import GroupedLassos
 from .lassos.lasso_solver import OVERRUN
 from .lassos.proximal_newton import LossLassos
 from .lassos.weighted_lasso import Lassos
-from .proofs import Separation, rather_zero
+from .proofs import Separation, rather_zero, scaled
 from .stages import Outcome
 
 # ------------------------------------------------------------------ solvers of stages
@@ -57,13 +55,6 @@ class LassoStages:
 
     def violation(self, weights: Floats, W: Floats) -> float:
         return largest_group_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
-
-
-def scaled(scale: Floats, weights: Floats) -> Floats:
-    """(m, d): the weights (d, m) of a stage on the scale (m, 1) of each task's own sums. One too large for floats excludes a
-    coefficient, as it would anyway."""
-    with np.errstate(over="ignore"):
-        return np.asarray(scale * weights.T)
 
 
 def limit_of(lassos: Any) -> Limit | Groups:

@@ -23,11 +23,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from .._data.designs import Floats, Ints, RowTask
+from .._data.dense import RowTask
+from .._data.designs import Floats, Ints
 from .._data.level_rows import LevelPrior
 from .._data.tables import Matrix
 from .._data.tasks import TaskData
-from .._objective.losses import Loss, LossTask, best_level, robust_scale, weighted_median
+from .._objective.loss_task import LossTask
+from .._objective.losses import Loss, best_level, robust_scale, weighted_median
 
 FEATURES = 50  # that slopes are estimated of
 NUMBERS = 2**24  # that are held for it

@@ -9,13 +9,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._data.designs import Data, Design, FeatureRows, Floats, RowTask
+from .._data.dense import RowTask
+from .._data.designs import Data, Design, FeatureRows, Floats
 from .._data.level_rows import LevelPrior, drawn
 from .._data.tables import warn_user
 from .._data.tasks import Task, TaskData, warn_of_single_rows
 from .._objective.box import Limit
 from .._objective.class_tasks import ClassGroup, ClassTask
-from .._objective.losses import Huber, Loss, LossTask, Softmax, loss_named
+from .._objective.loss_task import LossTask
+from .._objective.losses import Huber, Loss, Softmax, loss_named
 from .._objective.problem import Problem
 from .._runtime.checks import check_share
 from .arguments import (

@@ -12,6 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 from .._data.designs import AnyData, Floats, Ints
 from .._data.tables import names_of, warn_user
 
+
+def scaled(scale: Floats, weights: Floats) -> Floats:
+    """(m, d): the weights (d, m) of a stage on the scale (m, 1) of each task's own sums. One too large for floats excludes a
+    coefficient, as it would anyway."""
+    with np.errstate(over="ignore"):
+        return np.asarray(scale * weights.T)
+
+
 NO_MINIMISER = (
     "the targets of task(s) {} are separated by features that are not penalised (in the first of them by {}): no finite "
     "coefficients minimise the loss, and those returned only come close to its lowest value. Choose a larger theta or lam, "

@@ -26,9 +26,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
-from .._data.designs import Floats, RowTask
+from .._data.dense import RowTask
+from .._data.designs import Floats
 from .._objective.box import Box, Limit, of_task, outward
-from .._objective.losses import MAD_TO_SD, Huber, LossTask, robust_scale, weighted_median
+from .._objective.loss_task import LossTask
+from .._objective.losses import MAD_TO_SD, Huber, robust_scale, weighted_median
 from .._runtime.threads import each
 from .lassos.bounded import BoundedLassos
 from .lassos.weighted_lasso import Lassos

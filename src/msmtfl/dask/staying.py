@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from .._data.designs import Floats, Ints, RowTask
+from .._data.dense import RowTask
+from .._data.designs import Floats, Ints
 from .._data.tasks import Task, TaskData
 from .._objective.certificates import AT_ONCE, certify_all, largest_violation
 from .._objective.dual_points import Doubt

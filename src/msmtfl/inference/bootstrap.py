@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.designs import Floats, Ints, RowTask
+from .._data.dense import RowTask
+from .._data.designs import Floats, Ints
 from .._data.tables import names_of, warn_user
 from .._estimators.fitted import require_offset
 from .._runtime.cards import Card

@@ -17,7 +17,8 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 from scipy.sparse import csr_array, issparse
 
-from ..designs import CONSTANT_SHARE, Coefs, DenseRows, Floats, Ints, RowTask, rounding
+from ..dense import DenseRows, RowTask
+from ..designs import CONSTANT_SHARE, Coefs, Floats, Ints, rounding
 from ..sparse import SparseRows
 from .levels import Levels
 

@@ -153,7 +153,7 @@ class Baseline:
         self.intercept_ = (float(b[0]) if b.ndim == 1 else b[0]) if single else b
         return self
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = False
         return tags

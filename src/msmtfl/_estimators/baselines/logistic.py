@@ -19,7 +19,7 @@ from ..._solvers.arguments import check_intercepts
 from ..._solvers.level_priors import loss_prior
 from ..classes import class_folds, one_against_rest
 from ..classifier import MultiTaskClassifier
-from ..msmtfl.classifiers import MSMTFLClassifierCV
+from ..msmtfl.classifier_search import MSMTFLClassifierCV
 from .baseline import Baseline, Solved, Tried, given_folds, held_out_means, records_of, what_was_tried
 from .ridge import ALPHAS
 from .stack import Stack, column_scales, weighted_means

@@ -27,4 +27,4 @@ class GivenNorms(AddTaskMixin):
         return Rounded(np.where(np.isinf(f), np.inf, bound), reach)
 
     def _norms_with(self, w: Floats, problem: Problem) -> Floats:
-        return np.hypot(self.row_norms_, counted(problem.factors)[:, 0] * w[0])
+        return np.asarray(np.hypot(self.row_norms_, counted(problem.factors)[:, 0] * w[0]))

@@ -15,7 +15,8 @@ from ..._paths.surface import Surface
 from ..families import LAM, THETA, Family, Strength, Variant
 from ..words.formula_texts import of_rows, penalised
 from ..words.grid_words import GridWords, Levels, Results, columns_of_thetas, number
-from .classifiers import MSMTFLClassifier, MSMTFLClassifierCV
+from .classifier_search import MSMTFLClassifierCV
+from .classifiers import MSMTFLClassifier
 from .fit import MSMTFL
 from .search import MSMTFLCV
 

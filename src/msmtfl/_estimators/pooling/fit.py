@@ -36,7 +36,7 @@ class Pooled(AddTaskMixin):
     _can_scale_numbers = True
 
     def _check_common(self) -> None:
-        if isinstance(self.standardize, str) and not self._scales_numbers():
+        if not isinstance(self.standardize, bool | np.bool_) and not self._scales_numbers():
             raise ValueError(f"standardize must be True, False or 'numeric', got {self.standardize!r}.")
         super()._check_common()
         if not self._can_share(self.intercepts):
@@ -204,7 +204,8 @@ class PartialPooling(PoolingFit, PartialFitMixin):
         "numeric": both as if numbers were in units of two standard deviations within tasks,
         the same for all tasks, and columns of two values (indicators) in units of their
         distance, which makes numbers and indicators alike (Gelman, 2008). Take it where
-        columns have different units. Coefficients stay in the data's units.
+        columns have different units. (Statistics in place of samples show indicators of 0 and 1,
+        or of -1 and 1; others count as numbers there.) Coefficients stay in the data's units.
     penalty_factors : array-like of shape (d,), optional
         Factors f of the penalties f_j^2 b_j^2 and f_j^2 v_ji^2. 0: the feature is never
         penalised (its values are then found in the deviations); inf: the feature is

@@ -56,7 +56,9 @@ class Robust(AddTaskMixin):
         self, problem: Problem, solution: Solution, penalty: Any, grams: Any = None, coef: Floats | None = None
     ) -> None:
         points = [stage.coef.reshape(penalty.height, -1) for stage in solution.stages]
-        point = relaxed_point(problem, points[-1], penalty, grams) if self.relax else points[-1]
+        point = points[-1]
+        if self.relax:
+            point = relaxed_point(task_norms_for(problem, grams), point, penalty)
         pairs = zip(solution.stages, points, strict=True)
         stages = tuple(replace(stage, coef=penalty.coefs(P)) for stage, P in pairs)
         super()._store(problem, replace(solution, stages=stages), penalty, grams, coef=penalty.coefs(point))
@@ -111,10 +113,10 @@ class Robust(AddTaskMixin):
             self.outlier_tasks_ = np.append(self.outlier_tasks_, self.tasks_[-1:])
 
 
-def relaxed_point(problem: Problem, P: Floats, penalty: TaskNorms, known: Any) -> Floats:
+def relaxed_point(solver: Any, P: Floats, penalty: TaskNorms) -> Floats:
     """(height, d): the loss alone, with the tasks deviating that do in P."""
-    deviating = penalty.deviation_norms(P[-problem.m :]) > 0.0
-    return task_norms_for(problem, known).solve(replace(penalty, deviating=deviating))[0]
+    deviating = penalty.deviation_norms(P[-penalty.m :]) > 0.0
+    return np.asarray(solver.solve(replace(penalty, deviating=deviating))[0])
 
 
 def robust_coef(model: Any, part: Problem) -> Floats:

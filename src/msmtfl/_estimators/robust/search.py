@@ -66,12 +66,16 @@ class RobustSearch(Robust, GridSearch):
         return solution, penalty
 
     def _refitted(self, problem: Problem, solutions: RobustSurface, grams: Any) -> Refitted:
+        solver, known = task_norms_for(problem, grams), dict[bytes, Floats]()
         points = {int(solutions.last[k, l]): (k, l) for k, l in np.argwhere(solutions.reached).tolist()}
 
         def refit(place: int) -> Floats:
             k, l = points[place]
-            penalty = solutions.grid.penalty(k, l, problem)
-            return penalty.coefs(relaxed_point(problem, solutions.point(k, l), penalty, grams))
+            penalty, P = solutions.grid.penalty(k, l, problem), solutions.point(k, l)
+            key = (penalty.deviation_norms(P[-problem.m :]) > 0.0).tobytes() + np.float64(penalty.lam_common).tobytes()
+            if key not in known:
+                known[key] = penalty.coefs(relaxed_point(solver, P, penalty))
+            return known[key]
 
         return Refitted.of(solutions, refit)
 
@@ -355,9 +359,9 @@ class RobustMTLCV(RobustSearch, FromMomentsMixin):
     >>> X, task = rng.standard_normal((200, 3)), np.repeat(["a", "b", "c", "d", "odd"], 40)
     >>> slopes = np.where(task == "odd", -1.0, 1.0)[:, None] * np.array([1.0, -2.0, 0.5])
     >>> y = (X * slopes).sum(axis=1) + rng.standard_normal(200)
-    >>> model = RobustMTLCV(selection="1se").fit(X, y, task=task)
-    >>> model.outlier_tasks_.tolist()
-    ['odd']
+    >>> model = RobustMTLCV(relax=True).fit(X, y, task=task)
+    >>> "odd" in model.outlier_tasks_, bool(model.best_score_ > -0.3)
+    (True, True)
     """
 
     def __init__(

@@ -81,7 +81,7 @@ def relaxed_point(problem: Problem, P: Floats, lassos: Any) -> Floats:
     support = P.reshape(problem.m + 1, -1) != 0.0
     live = np.array([design.squares > 0 for design in problem.designs])
     support[0] &= ~(support[1:] | ~live).all(axis=0)
-    return lassos.solve(np.where(support, 0.0, np.inf).ravel(), P)[0]
+    return np.asarray(lassos.solve(np.where(support, 0.0, np.inf).ravel(), P)[0])
 
 
 class SharedFit(Sharing):

@@ -19,8 +19,8 @@ def odd_in_words(model: Any) -> str:
 def odd_sentence(odd: Any, m: int) -> str:
     """The same of labels, of m tasks."""
     if len(odd) == 0:
-        return "No task is found to be unlike the rest."
+        return "No task deviates from what the others have in common."
     if len(odd) == m:
         return "All tasks deviate from what they have in common."
-    verb = "is" if len(odd) == 1 else "are"
-    return f"{len(odd)} of {m} tasks {verb} found to be unlike the rest: {names_of(odd, NAMED)}."
+    verb = "deviates" if len(odd) == 1 else "deviate"
+    return f"{len(odd)} of {m} tasks {verb} from what the others have in common: {names_of(odd, NAMED)}."

@@ -55,9 +55,14 @@ def deviation_max(problem: Problem, kind: str, lam_common: float, solver: Any = 
         alone = penalty_of(problem, kind, lam_common, np.inf)
         W = alone.coefs(solver.solve(alone)[0])
         G = np.array([design.gradient(w) for design, w in zip(problem.designs, W, strict=True)])
+    size = penalty.kappa * lengths(penalty.scaled_down(G)) / penalty.bounds
+    return float(np.where(size > ROUNDING * _largest(problem, penalty), size, 0.0).max(initial=0.0))
+
+
+def _largest(problem: Problem, penalty: TaskNorms) -> Floats:
+    """(m,): the largest lam_deviation that any targets of this size could need."""
     columns = np.array([np.sqrt(design.squares * design.yy) for design in problem.designs])
-    size, most = (penalty.kappa * lengths(penalty.scaled_down(of)) / penalty.bounds for of in (G, columns))
-    return float(np.where(size > ROUNDING * most, size, 0.0).max(initial=0.0))
+    return np.asarray(penalty.kappa * lengths(penalty.scaled_down(columns)) / penalty.bounds)
 
 
 def beyond_noise(problem: Problem, known: Pooling | None) -> float | None:
@@ -149,7 +154,9 @@ def robust_grid(
     shares = (SHARE, SHARE)
     if kind == ARMUL:
         solver = task_norms_for(problem)
-        tops = [deviation_max(problem, kind, common, solver) for common in found]
+        any_targets = float(_largest(problem, penalty_of(problem, kind, 0.0, 1.0)).max(initial=0.0))
+        # where no task deviates whatever the strength is, as a single one
+        tops = [deviation_max(problem, kind, common, solver) or any_targets for common in found]
         of_deviations = np.stack([read_lams(problem, lams, lam_min_ratio, top, shares) for top in tops], axis=1)
         return RobustGrid(kind, _falling(of_deviations), np.broadcast_to(found, of_deviations.shape).copy())
     ratios = found * np.sqrt(problem.d / problem.m)

@@ -9,14 +9,13 @@ is too large for 0 join, the worst first. All in Gram form, on the same `Gram` a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.linalg import LinAlgError
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf
 
 from ..._data.designs import Design, Floats, Ints, stage_scale
 from ..._kernels import row_sweep as _row_kernel
@@ -26,6 +25,7 @@ from ..lassos.lasso_solver import OVERRUN
 from ..lassos.weighted_lasso import Lassos
 from ..stages import SETTLED
 from .only_minimiser import AT_BOUND, Independence, face, only_minimiser
+from .row_steps import BATCHED, block_inverses, lowest, solved
 
 VIOLATES = 1e-10  # excess of a row's gradient over its bound, relatively, from which it joins
 JOIN = 10  # rows that may join together
@@ -35,9 +35,6 @@ ROOM = 1.4  # times as many rows as are at hand there is room for
 LOOSE = 1e-3  # the same, while rows still join
 EPOCHS = 8  # times at least that the rows are gone over before a Newton step
 ROUNDS = 20000  # times at most that they are gone over
-BATCHED = (
-    48  # up to this order matrices are inverted together, or factored in the kernel, and Gram matrices kept together
-)
 STACKED = 2**22  # entries of whole Gram matrices up to which that is so
 MOST = 0.4  # of the rows: picking them costs more than going over all
 LARGEST = 2**25  # entries of all tasks' blocks beyond which no Newton step is made
@@ -416,7 +413,7 @@ class CoupledRows:
             def straight(part: float) -> float:
                 return self._objective(work, norm, work.W + part * direction, work.G + part * change)
 
-            part = _lowest(straight)
+            part = lowest(straight)
             value, W, G = straight(part), work.W + part * direction, work.G + part * change
             for longer in (part, 2.0 * part, 4.0 * part):
                 other = bent(longer)
@@ -456,7 +453,7 @@ class CoupledRows:
         A = self._blocks(work, S, same)
         diagonal = np.arange(len(S))
         A[:, diagonal, diagonal] += D.T[: len(A)]
-        inverses = _inverses(A, None if (H > 0.0).all() else (H > 0.0).T)
+        inverses = block_inverses(A, None if (H > 0.0).all() else (H > 0.0).T)
         if inverses is None:
             return None
         x = (inverses @ slope.T[:, :, None])[:, :, 0]  # (m, k)
@@ -467,7 +464,7 @@ class CoupledRows:
             M = np.diag(nu[coupled] / a[coupled])
             inner = inverses[:, coupled[:, None], coupled]
             M -= (part @ part.T) * inner[0] if same else np.einsum("ji,ijl,li->jl", part, inner, part)
-            solution = _solved(M, np.einsum("ji,ij->j", part, x[:, coupled]))
+            solution = solved(M, np.einsum("ji,ij->j", part, x[:, coupled]))
             if solution is None:
                 return None
             y[coupled] = solution
@@ -529,7 +526,7 @@ class CoupledRows:
             self.kappa, work.Q, self.which, U, S, among, rest, heights, slot, M, right, room, index
         ):
             return None
-        dt = _solved(M, right) if t_rows.size else np.empty(0)
+        dt = solved(M, right) if t_rows.size else np.empty(0)
         if dt is None:
             return None
         _row_kernel.substitute(S, among, slot, dt, room, index, step)
@@ -568,7 +565,7 @@ class CoupledRows:
                 both = np.empty((0, 1 + len(level)))
             alone.append(both[:, 0])
             with_t.append(both[:, 1:])
-        dt = _solved(M, right) if t_rows.size else np.empty(0)
+        dt = solved(M, right) if t_rows.size else np.empty(0)
         if dt is None:
             return None
         step = np.zeros((len(U), self.m))
@@ -586,23 +583,6 @@ def _to_kernel(norm: RowNorm, d: int) -> tuple[int, Floats, Floats]:
     return _row_kernel.DIRTY, np.full(d, norm.lam_s), np.full(d, norm.lam_b)
 
 
-def _lowest(value: Callable[[float], float]) -> float:
-    """Where in (2^-40, 1] a convex function is smallest: a golden section of the exponents."""
-    low, high, share = -40.0, 0.0, 0.5 * (np.sqrt(5.0) - 1.0)
-    left, right = high - share * (high - low), low + share * (high - low)
-    at_left, at_right = value(2.0**left), value(2.0**right)
-    while high - low > 0.05:
-        if at_left < at_right:
-            high, right, at_right = right, left, at_left
-            left = high - share * (high - low)
-            at_left = value(2.0**left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + share * (high - low)
-            at_right = value(2.0**right)
-    return float(2.0 ** (left if at_left < at_right else right))
-
-
 def _not_beyond_zero(W: Floats, work: _Working) -> Floats:
     """W with 0 in the rows that have passed it."""
     return np.where((W * work.W).sum(axis=1, keepdims=True) < 0.0, 0.0, W)
@@ -618,41 +598,3 @@ def _kept(W: Floats, work: _Working) -> Floats:
     wrong = (below & (sizes > t)) | (above & ((sizes < t) | (W * work.W < 0.0))) | (tied & (t == 0.0))
     bound = np.where(below, np.sign(W), np.sign(work.W)) * t / np.where(work.F > 0.0, work.F, 1.0)
     return np.where(wrong, bound, W)
-
-
-def _inverses(A: Floats, among: np.ndarray | None = None) -> Floats | None:
-    """A^-1 of positive definite matrices (count, k, k), or of their parts `among` (count, k) bool of the rows and columns,
-    0 elsewhere; None if one of them is not definite. A is used up."""
-    k = A.shape[1]
-    if k <= BATCHED:
-        if among is not None:
-            A *= among[:, :, None] & among[:, None, :]
-            A[:, np.arange(k), np.arange(k)] += ~among
-        try:
-            A = np.asarray(np.linalg.inv(A))
-        except LinAlgError:
-            return None
-        out: Floats | None = A if among is None else A * (among[:, :, None] & among[:, None, :])
-        return out
-    every = np.arange(k)
-    for i, one in enumerate(A):
-        part = every if among is None else np.flatnonzero(among[i])
-        if part.size == 0:
-            one[:] = 0.0
-            continue
-        factor, failed = dpotrf(one[part[:, None], part].T, lower=1, overwrite_a=1)
-        if failed:
-            return None
-        inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
-        lower = np.tril(inverse)
-        one[:] = 0.0
-        one[part[:, None], part] = lower + np.tril(inverse, -1).T
-    return A
-
-
-def _solved(A: Floats, b: Floats) -> Floats | None:
-    """A^-1 b for a positive definite A; None if it is not."""
-    try:
-        return np.asarray(cho_solve(cho_factor(A, lower=True, check_finite=False), b, check_finite=False))
-    except (LinAlgError, ValueError):
-        return None

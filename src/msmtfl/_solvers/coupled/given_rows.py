@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._data.designs import AnyData, Design, Floats, Ints
 from ..._objective.given_rows import GivenRows, certify_given
-from ..._objective.losses import LossTask
+from ..._objective.loss_task import LossTask
 from ..._objective.problem import Problem
 from ..._runtime.progress import Listener
 from ..stages import Outcome

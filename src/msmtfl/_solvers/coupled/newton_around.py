@@ -19,7 +19,8 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from ..._data.designs import Floats, Ints
-from ..._objective.losses import LossTask, Squared
+from ..._objective.loss_task import LossTask
+from ..._objective.losses import Squared
 from ..._objective.penalties import RowNorm
 from ..._objective.problem import Problem
 from ..stages import SETTLED

@@ -12,8 +12,10 @@ from threading import Lock
 
 import numpy as np
 
-from ..._data.designs import CONSTANT_SHARE, DenseRows, Floats, Ints, RowTask
-from ..._objective.losses import Loss, LossTask
+from ..._data.dense import DenseRows, RowTask
+from ..._data.designs import CONSTANT_SHARE, Floats, Ints
+from ..._objective.loss_task import LossTask
+from ..._objective.losses import Loss
 
 FLAT = 1e-12  # curvature, as a share of the largest, below which it is not taken at its word
 LARGEST = 1e150  # curvature

@@ -20,6 +20,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg.blas import dsyrk
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..._data.designs import Floats, Ints
 from ..._objective.penalties import GroupNorm
@@ -167,9 +169,9 @@ class TaskNormSolver:
         return found if self._basis is None else [L @ self._basis for L in found]
 
     @cached_property
-    def _plain(self) -> Floats:
-        """(m, k, k): L_i' s L_i, where they are few numbers; else what they would be is worked out when it is needed."""
-        return np.array([(L * task.s[:, None]).T @ L for L, task in zip(self._to_centre, self.tasks, strict=True)])
+    def _stacked(self) -> Floats:
+        """(directions of all tasks, k): the same below each other."""
+        return np.concatenate(self._to_centre)
 
     def _centre(self, penalty: CentreNorms, kappa: Floats, a: Floats, most: int) -> Floats:
         """(d,): b."""
@@ -200,30 +202,27 @@ class TaskNormSolver:
         x = x if basis is None else basis @ x
         return np.asarray(x / g)
 
-    @cached_property
-    def _of_all(self) -> Floats:
-        """(k, k): the sum of `_plain`, times what all tasks count (ARMUL's count the same)"""
-        return np.asarray(self._plain.sum(axis=0))
-
     def _towards(
         self, now: _Envelope, slope: Floats, ridge: float, kappa: Floats, caution: float
     ) -> tuple[Floats, float]:
         """The Newton step, and what it promises to gain."""
-        H = ridge * np.eye(len(slope)) + caution * kappa[0] * self._of_all
-        moved = now.drop.any(axis=1)
-        if (~moved).any():
-            H += np.tensordot(kappa[~moved], self._plain[~moved], axes=1)
-        for i in np.flatnonzero(moved).tolist():
-            M = self._to_centre[i]
-            r, drop = len(M), now.drop[i]
-            H += (M * now.bend[i, :r, None]).T @ M
-            of_drop = drop[:r] @ M
-            H -= np.outer(of_drop, of_drop)
+        bend = (now.bend + caution * kappa[:, None] * self.s)[self.inside]
+        H = dsyrk(1.0, (self._stacked * np.sqrt(bend)[:, None]).T)
+        drops = np.array([drop[: len(M)] @ M for M, drop in zip(self._to_centre, now.drop, strict=True) if drop.any()])
+        if drops.size:
+            H = H - dsyrk(1.0, drops.T)
+        H = np.triu(H) + np.triu(H, 1).T
+        H.flat[:: len(H) + 1] += ridge
         size = np.sqrt(np.maximum(np.diagonal(H), FLAT * float(np.trace(H)) / max(len(H), 1)))
         size = np.where(size > 0.0, size, 1.0)
-        values, U = np.linalg.eigh(H / np.outer(size, size))
+        H, h = H / np.outer(size, size), slope / size
+        factor, failed = dpotrf(H + FLAT * np.eye(len(H)), lower=1)
+        if failed == 0:
+            step = dpotrs(factor, h, lower=1)[0]
+            return step / size, 0.5 * float(h @ step)
+        values, U = np.linalg.eigh(H)
         values = np.maximum(values, FLAT * float(values.max(initial=0.0)))
-        h = U.T @ (slope / size)
+        h = U.T @ h
         part = np.divide(h, values, out=np.zeros_like(h), where=values > 0.0)
         return (U @ part) / size, 0.5 * float(h @ part)
 

@@ -17,10 +17,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..._data.designs import Floats, Ints, RowTask
+from ..._data.dense import RowTask
+from ..._data.designs import Floats, Ints
 from ..._kernels import active_set as _kernel
 from ..._kernels import newton as _newton
-from ..._objective.losses import Gamma, Logistic, LossTask, Poisson, Tweedie
+from ..._objective.loss_task import LossTask
+from ..._objective.losses import Gamma, Logistic, Poisson, Tweedie
 from ..._objective.problem import Problem
 from ..._runtime.threads import each, shares
 from .lasso_solver import ESCAPES, OVERRUN, SLID, Solve, one_by_one

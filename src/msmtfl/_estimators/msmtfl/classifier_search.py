@@ -1,0 +1,360 @@
+"""Multi-stage multi-task feature learning for classes, with a search for the strengths."""
+
+from __future__ import annotations
+
+from ..class_scores import LOG_LOSS
+from ..classifier import ClassifierSearch
+from ..stage_search import ThetaSearch
+
+
+class MSMTFLClassifierCV(ClassifierSearch, ThetaSearch):
+    """MSMTFLClassifier with lam and theta chosen by cross-validation.
+
+    The whole grid of lam and theta is solved on every training fold. All folds use the same values, taken
+    from all data. The model is then fitted to all data at the point that was chosen. With `relax` every
+    point is refitted on every fold, and scored so; an information criterion judges the models as
+    penalised.
+
+    Parameters
+    ----------
+    lams : int or array-like of shape (K,), default=30
+        How many values of lam the grid has, geometrically spaced from `lam_max_` down to
+        `lam_min_ratio` times that; or the values themselves, in any order.
+    theta_ratios : array-like of shape (L,), optional
+        Values of theta in units of m lam / rho_bar, with lam that of features and entries
+        together and rho_bar the mean square of the columns. By default six from 1 to
+        max(50, 11 m), and inf, so that the lasso is always among the candidates. Where
+        `entry_shares` is left at its default, every second of them is searched.
+    thetas : array-like of shape (L,) or (K, L), optional
+        Values of theta themselves, instead of ratios; inf is allowed.
+    lam_min_ratio : float, optional
+        The smallest lam of the grid over the largest. By default 1e-3, or 1e-4 if every
+        task has more samples than features.
+    entry_shares : array-like of numbers from 0 to 1, optional
+        Shares s of lam that go to a penalty on every coefficient by itself: lam_entry = s
+        lam, which leaves (1 - s) lam for the features. 0 is the paper's model, 1 the capped
+        lasso of every task. By default 0 and, at one theta, 0.5; where `thetas` or
+        `theta_ratios` are given, 0 alone; where `entry_ratios` are given, 0, 0.5 and 1.
+    entry_ratios : array-like, optional
+        Values of theta_entry in units of m lam / rho_bar. By default 0.5 and 2 (in the
+        default grid 0.5 alone).
+    penalty : {"capped", "mcp", "scad", "log", "lq"} or a shape, default="capped"
+        The concave function that stands in place of min(t, theta); see
+        :mod:`msmtfl._objective.shapes`.
+    cv : int, splitter or iterable of (train, test), default=5
+        The folds. A number means that many folds stratified by task and class. Every
+        training fold needs samples of every class of every task.
+    scoring : scorer name or callable, default="neg_log_loss"
+        What is compared on the samples held out, all tasks together; greater is better:
+        "neg_log_loss", "accuracy", "roc_auc" ("roc_auc_ovr" with more than two classes) or
+        any scorer of scikit-learn. With a 2-D y only "neg_log_loss". Held-out log-losses
+        use the class weights, too.
+    selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
+        How the point of the grid is chosen. "min": the best mean score. "1se": the simplest
+        model within one standard error of it (the fewest features, then the fewest
+        coefficients, then the largest lam). The others are information criteria, which need
+        no folds. "aic" and "bic" charge for degrees of freedom, which are known where the
+        penalty is convex: so they compare the points without a cap, and are NaN at the
+        others. "ebic" charges for the search as well, and compares all points.
+    class_weight : dict {class: weight} or "balanced", optional
+        Weights of the classes, which multiply the weights of the samples; 1 for classes that
+        the dict leaves out. "balanced": in every task all classes weigh the same, n_i in all.
+        lam counts as without, the loss of a task being a weighted mean. Probabilities are those
+        of a population in which classes are as frequent as their weights make them.
+    task_column : str or int, optional
+        The column of X that identifies the task. Without it the tasks are given to `fit` as
+        `task`, or as columns of y.
+    max_stages : int, default=10
+        The largest number of stages; with 1 the model is the lasso.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
+    penalty_factors : array-like of shape (d,), (d, m) or (d, m K), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded. With K > 2 classes
+        they are given per feature, or per feature and pair of task and class, task by task.
+    relax : bool, default=False
+        Whether to refit with the loss alone on the support that was found, so that no
+        coefficient is shrunk. `stages_` and the certificate stay those of the penalised
+        solution, whose coefficients are ``stages_[-1].coef``.
+    tol : float, default=1e-8
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
+    max_iter : int, optional
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn, with the mean coefficients of the known tasks; with what they have in
+        common, if the model has such a part; or with their mean weighted by exp(-D_i / D),
+        where D_i is how far the means of the features in the samples to be predicted are from
+        those of task i (the mean square of the differences in standard deviations), and D the
+        distance of a known task to the nearest other one, in the median.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that deals out the samples when `cv` is a number.
+    n_jobs : int, optional
+        Number of threads, which work on folds side by side. The result is the same to
+        rounding. With squared errors and fewer than 256 features a search stays on one thread,
+        where it is faster.
+    memory_budget : float, optional
+        Bytes that Gram matrices may take; by default 1 GiB.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+    l1_ratio : float or list of floats, default=1
+        The share of the penalty that is as above, as in scikit-learn's ElasticNet; the rest
+        is a ridge, (1 - l1_ratio) lam / 2 times the sum of (f_ji w_ji)^2, which no threshold
+        caps; theta is counted in units of m l1_ratio lam / rho_bar. By default there is none;
+        with 0 there is nothing else. Of several values, which share folds and Gram matrices,
+        the one with the best score is taken: `l1_ratio_`.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. A coefficient that is at its bound is exactly that number.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group enters a task or leaves it as a whole. In place
+        of |w_ji| stands the l2 norm of a group's coefficients in the task (times the penalty
+        factors), times the root of the group's size; theta caps the sum of these norms over
+        the tasks. Columns that are in no group are groups by themselves.
+    multinomial : bool, default=False
+        Whether K > 2 classes have one loss per task, the softmax's, log sum_k exp f_rk - f_ry,
+        in place of one against the rest for every class. A feature's row is its coefficients
+        over tasks and classes in both, and lam counts the same: as l1-penalised multinomial
+        regression of one task, C of scikit-learn is 2 / (m K n_i lam). There is no reference
+        class: coefficients of features that are not penalised, and intercepts, have the sum 0
+        over the classes. Not with `bounds`, `feature_groups`, shared intercepts, `add_task` and
+        criteria without folds. Two classes are what they are without it.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes, sorted.
+    coef_ : ndarray of shape (m, d) or (m, K, d)
+        Coefficients of the log-odds of the second class, one line per task, in the data's
+        units. With K > 2 classes there are coefficients for each class against the rest.
+        Without the first axis if the model was fitted without tasks.
+    intercept_ : ndarray of shape (m,) or (m, K)
+        Intercepts of the tasks; without the first axis (a float, or K numbers) if the model
+        was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,) or (m, K)
+        Share of the second class (of each class, if there are more than two) in the
+        training samples of every task.
+    target_sd_ : ndarray of shape (m,) or (m, K)
+        Standard deviation of the 0/1 indicator of that class.
+    lam_ : float
+        The strength of the penalty that was used.
+    theta_ : float
+        The norm from which a feature is free that was used.
+    lam_entry_ : float
+        The strength of the penalty on single coefficients that was used; 0 in the paper's
+        model.
+    theta_entry_ : float
+        The size from which a coefficient is free of that penalty.
+    lam_max_ : float
+        The smallest strength of the penalty at which all coefficients are 0.
+    lams_ : ndarray of shape (K,)
+        The values of lam of the grid.
+    thetas_ : ndarray of shape (K, L)
+        The values of theta of the grid, for every lam.
+    l1_ratio_ : float
+        The value of l1_ratio that the model was fitted with.
+    l1_ratio_scores_ : ndarray of shape (n_ratios,)
+        With several values of l1_ratio: the best mean score at each (of a criterion: minus
+        its least value). `cv_results_` and `surface_` are those of `l1_ratio_`.
+    best_point_ : tuple of int
+        The place (k, l) of the choice in the grid.
+    best_index_ : int
+        The place of the choice in `cv_results_`.
+    best_score_ : float
+        The mean score of the choice (with an information criterion minus its value). It is
+        the best of many on the same folds, so it is no estimate of the score on new data.
+    cross_fitted_score_ : float
+        An estimate of the score on new data: the mean score of the folds, each at the point
+        that the other folds choose.
+    n_splits_ : int
+        Number of folds; 0 with an information criterion.
+    held_out_ : HeldOutScores
+        What `predict_interval` is made of: the errors of samples that folds held out, and
+        the coefficients without each fold. Only where samples were given and folds decide.
+    cv_results_ : dict of arrays
+        One entry per point of the grid, lam outermost, ready for a table: lam, theta,
+        theta_ratio, n_rows (features used in any task), n_entries (coefficients that are
+        not 0), n_stages, eligible, mean_test_score, std_test_score, se_test_score,
+        rank_test_score, split0_test_score, ...; test_log_loss, of every task (and class
+        against the rest), and test_weight hold an array per point, with one line per fold.
+        Without folds the criterion stands in place of scores, NaN where it is not known. A
+        point is `eligible`, and has scores, where every fold and all data were solved just
+        as :class:`MSMTFLClassifier` solves them. A search stops short of stages that would
+        leave more features un-penalised than most tasks have independent samples: such
+        points have NaN and are not chosen.
+    surface_ : Surface
+        The solutions at all points of the grid, on all data; ``surface_.coef(k, l)`` has
+        the coefficients of one.
+    stages_ : list of Stage
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+    n_stages_ : int
+        Number of stages.
+    n_iter_ : int
+        Number of rounds of the solver, over all stages.
+    certificate_ : Certificate
+        What is proven about the fit; print it for the answer in words.
+    converged_ : bool
+        Whether the fit is certified to have come to its end.
+    stopping_reason_ : str
+        Why the stages ended, in words.
+    objective_ : float
+        The value of what is minimised, loss plus penalty.
+    dual_gap_ : float
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
+    row_norms_ : ndarray of shape (d,)
+        For every feature the norm of its coefficients over all tasks: the sum over tasks of
+        f_ji |w_ji|, with f the penalty factors.
+    row_slopes_ : ndarray of shape (d,)
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The norms of the features in the order of the columns of X; a column that identifies
+        the task gets the largest.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import MSMTFLClassifierCV
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.standard_normal((300, 10)), np.repeat(["north", "south", "west"], 100)
+    >>> y = 2 * X[:, 0] - X[:, 3] + rng.logistic(size=300) > 0
+    >>> model = MSMTFLClassifierCV(lams=10, cv=3).fit(X, y, task=task)
+    >>> np.flatnonzero(model.row_norms_ > 1)
+    array([0, 3])
+    >>> bool(model.best_score_ > -np.log(2))
+    True
+    """
+
+    def __init__(
+        self,
+        lams=30,
+        *,
+        theta_ratios=None,
+        thetas=None,
+        lam_min_ratio=None,
+        entry_shares=None,
+        entry_ratios=None,
+        penalty="capped",
+        cv=5,
+        scoring=LOG_LOSS,
+        selection="min",
+        class_weight=None,
+        task_column=None,
+        max_stages=10,
+        fit_intercept=True,
+        standardize=False,
+        positive=False,
+        penalty_factors=None,
+        relax=False,
+        tol=1e-8,
+        max_iter=None,
+        unknown_task="error",
+        random_state=0,
+        n_jobs=None,
+        memory_budget=None,
+        verbose=False,
+        l1_ratio=1.0,
+        intercepts="task",
+        bounds=None,
+        feature_groups=None,
+        multinomial=False,
+        unknown_category="error",
+    ):
+        self.lams = lams
+        self.theta_ratios = theta_ratios
+        self.thetas = thetas
+        self.lam_min_ratio = lam_min_ratio
+        self.entry_shares = entry_shares
+        self.entry_ratios = entry_ratios
+        self.penalty = penalty
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.class_weight = class_weight
+        self.task_column = task_column
+        self.max_stages = max_stages
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.positive = positive
+        self.penalty_factors = penalty_factors
+        self.relax = relax
+        self.tol = tol
+        self.max_iter = max_iter
+        self.unknown_task = unknown_task
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.memory_budget = memory_budget
+        self.verbose = verbose
+        self.l1_ratio = l1_ratio
+        self.intercepts = intercepts
+        self.bounds = bounds
+        self.feature_groups = feature_groups
+        self.multinomial = multinomial
+        self.unknown_category = unknown_category
