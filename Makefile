@@ -20,7 +20,7 @@ SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__p
 demo: $(VENV)/installed
 	@echo "The demo: 442 diabetes patients in six groups (some ten seconds)."
 	@$(BIN)/python -m msmtfl demo
-	@echo "Try: $(BIN)/msmtfl --help"
+	@echo "Next: $(BIN)/msmtfl --help, or . $(BIN)/activate and then msmtfl --help"
 
 test: $(VENV)/tested
 	$(BIN)/python -m pytest -n auto $(ARGS)
@@ -123,8 +123,8 @@ $(VENV)/created:
 	@touch $@
 
 $(VENV)/installed: $(VENV)/created $(SOURCES)
-	@echo "Compiling and installing msmtfl with its extras; this takes from one to several minutes."
-	$(BIN)/python -m pip install --quiet ".[all]"
+	@echo "Downloading what msmtfl needs, compiling its kernels (one to several minutes), installing:"
+	$(BIN)/python -m pip install --progress-bar off ".[all]"
 	@touch $@
 
 $(VENV)/tested: $(VENV)/installed

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ._data.categories import of_model
 from ._data.designs import Floats, Ints
 from ._data.tables import choices_of, close_to, names_of
 from ._estimators.families import family_of, has_family, odd_tasks
 from ._estimators.fitted import BETWEEN_TASKS, is_model, model_chosen
 from ._estimators.words.odd_tasks import odd_sentence
+from ._objective.groups import groups_named
 from ._runtime.cards import Card
 
 if TYPE_CHECKING:
@@ -303,6 +305,9 @@ class SharingMap(Card):
 def sharing_map(model: Any, *, class_of_interest: Any = None, shared: SharedFeatures | None = None) -> SharingMap:
     """Class every feature as used by all tasks, by some, by one or by none, or as constant: not to be learned.
 
+    Of groups of features and categorical columns the map has one line per variable, which is used where any
+    of its features is (with `shared` it has one per feature).
+
     What a model uses is no proof that a feature matters: with `shared` the map also says which features do, with
     an error rate.
 
@@ -353,7 +358,47 @@ def sharing_map(model: Any, *, class_of_interest: Any = None, shared: SharedFeat
             "map. Take a sparse model, such as MSMTFLCV, LassoMTLCV or PooledLassoCV."
         )
     found = map_of(model, class_of_interest)
-    return found if shared is None else replace(found, shared=_about_the_same(found, shared))
+    if shared is None:
+        return by_variable(found, variables_of(model))
+    return replace(found, shared=_about_the_same(found, shared))
+
+
+def variables_of(model: Any) -> list[str] | None:
+    """The variable of every feature of a fitted model: its group, or the categorical column that it is a level of;
+    None where each is one by itself."""
+    model = model_chosen(model)
+    names = getattr(model, "feature_groups_", None)
+    if names is not None:
+        return [str(name) for name in names]
+    encoding = of_model(model)
+    return None if encoding is None else encoding.variables
+
+
+def by_variable(found: SharingMap, names: list[str] | None) -> SharingMap:
+    """A sharing map of features, with variables in their place: one is used where any of its features is."""
+    if names is None:
+        return found
+    groups = groups_named(names)
+    firsts = np.array([at[0] for at in groups.members], dtype=np.intp)
+    grouped = bool((found.row_norms == found.row_norms[firsts][groups.of]).all())  # all features have the group's norm
+    norms = found.row_norms[firsts] if grouped else groups.sums(found.row_norms)
+
+    def any_of(flags: np.ndarray) -> np.ndarray:
+        """By variable, of an array whose last axis are the features."""
+        return np.asarray(groups.sums(np.asarray(flags, dtype=np.float64).T).T > 0.0)
+
+    signs = [any_of(found.signs == sign) for sign in ("+", "-", "mixed")]
+    mixed = signs[2] | (signs[0] & signs[1])
+    return replace(
+        found,
+        features=np.array(groups.names, dtype=object),
+        support=any_of(found.support),
+        row_norms=norms,
+        freed=None if found.freed is None else any_of(found.freed),
+        signs=np.select([mixed, signs[0], signs[1]], ["mixed", "+", "-"], "").astype(object),
+        learnable=None if found.learnable is None else any_of(found.learnable),
+        task_level=None if found.task_level is None else ~any_of(~found.task_level),
+    )
 
 
 def _about_the_same(found: SharingMap, shared: Any) -> SharedFeatures:

@@ -305,3 +305,28 @@ def test_counts_by_any_model(tmp_path):
     assert told.exit_code == 0, told.output
     assert load_model(out).loss == "poisson"
     assert (load_model(out).predict(TABLE.drop(columns=["score", "relapse"])) > 0).all()
+
+
+def test_the_command_fits_all_classes_in_one_loss_and_amounts(tmp_path):
+    table = TABLE.assign(kind=np.digitize(TABLE["score"], [-1.0, 1.0]), cost=np.exp(0.3 * TABLE["score"]))
+    file, model = tmp_path / "visits.csv", tmp_path / "model.msmtfl"
+    table.drop(columns=["score", "relapse"]).to_csv(file, index=False)
+    runner, roles = testing.CliRunner(), ("-t", "town", "--out", str(model))
+    options = ("-y", "kind", "--classify", "--model", "msmtfl", "--lam", "0.02", "--multinomial", "--exclude", "cost")
+    done = runner.invoke(app, ["fit", str(file), *options, *roles])
+    assert done.exit_code == 0, done.output
+    fitted = load_model(model)
+    assert fitted.multinomial
+    assert facts(fitted)["loss"] == "softmax"
+    done = runner.invoke(app, ["predict", str(model), str(file)])
+    shares = pd.read_csv(io.StringIO(done.stdout)).drop(columns=["prediction"]).filter(regex="^p")
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-6)
+    options = ("-y", "cost", "--model", "msmtfl", "--lam", "0.02", "--loss", "tweedie(1.7)", "--exclude", "kind")
+    done = runner.invoke(app, ["fit", str(file), *options, *roles])
+    assert done.exit_code == 0, done.output
+    assert load_model(model).loss == "tweedie(1.7)"
+    refused = runner.invoke(
+        app, ["fit", str(file), "-y", "kind", "-t", "town", "--classify", "--model", "l12", "--multinomial"]
+    )
+    assert refused.exit_code == 2
+    assert "--multinomial: not for l12" in refused.output

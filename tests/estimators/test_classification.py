@@ -401,4 +401,6 @@ def test_commands_predict_counts(tmp_path):
     np.testing.assert_allclose(
         [float(line.split(",")[1]) for line in lines], model.predict(table[["a", "b", "c", "site"]])
     )
-    assert run("fit", data, "-y", "visits", "-t", "site", "--loss", "poisson", "--model", "lasso").exit_code == 2
+    refused = run("fit", data, "-y", "visits", "-t", "site", "--loss", "poisson", "--model", "lasso", "--classify")
+    assert refused.exit_code == 2
+    assert "--loss: not for lasso" in refused.output

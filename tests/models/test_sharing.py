@@ -413,3 +413,20 @@ def test_results_are_cards_in_a_notebook_with_names_escaped():
         assert "<script" not in card
         assert "<i>" not in card
         assert html.unescape(card).count(str(result).split("\n")[-1]) == 1
+
+
+def test_groups_and_categories_are_one_line_per_variable():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((90, 6)), np.repeat(["north", "south", "west"], 30)
+    y = X[:, 0] - X[:, 1] + X[:, 3] + 0.1 * rng.standard_normal(90)
+    names = ["a", "a", "b", "c", "c", "d"]
+    model = MSMTFL(0.15, np.inf, feature_groups=names).fit(X, y, task=task)
+    found = sharing_map(model)
+    assert found.features.tolist() == ["a", "b", "c", "d"]
+    assert found.classes.tolist() == ["all", "unused", "all", "unused"]
+    assert found.signs.tolist()[0] == "mixed"
+    np.testing.assert_array_equal(found.row_norms, model.row_norms_[[0, 2, 3, 5]])
+    assert found.tasks_of("c").tolist() == ["north", "south", "west"]
+    assert len(found.to_frame()) == 4
+    one = sharing_map(LassoMTL(0.3).fit(X, y, task=task))
+    assert len(one.features) == 6

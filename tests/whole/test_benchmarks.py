@@ -204,6 +204,8 @@ SCRIPTS = sorted(file.name for file in BENCHMARKS.glob("*/*.py") if "__main__" i
 SLOW = pytest.mark.slow
 # Of every script: its smallest size, something that it then prints, and what it cannot do without. FOLDER is a new one.
 SMALLEST = [
+    pytest.param("groups.py", "--problems 0 --sets 1", "orthonormal", "", marks=SLOW),
+    pytest.param("categories.py", "--rows 400 --levels 40 --columns 5 --tasks 2", "variables used", ""),
     pytest.param("chosen_points.py", "--data-sets 1 --searches LassoMTLCV --out FOLDER/rows", "| LassoMTLCV | 1 |", ""),
     pytest.param("cluster.py", "--features 60 --tasks 2", "scores differ by", "distributed", marks=SLOW),
     pytest.param("cv_defaults.py", "--splits 1 --only m=20", "| synthetic m=20", ""),
@@ -212,6 +214,7 @@ SMALLEST = [
     ),
     pytest.param("families.py", "synthetic --seeds 1 --models lasso --out FOLDER", "| lasso | 3 |", ""),
     pytest.param("families.py", "real --splits 1 --only school --models lasso --out FOLDER", "| lasso | **", ""),
+    pytest.param("logistic_paths.py", "--problems small --lams 5 --packages msmtfl", "small: m=2 n=40 d=6", ""),
     pytest.param("new_tasks.py", "--only levels --tasks 2", "levels         2 ", ""),
     pytest.param("robust.py", "--seeds 1", "`RobustMTL()`", "", marks=SLOW),
     pytest.param("pretrained.py", "--seeds 1", "pooled lasso ", "", marks=SLOW),
@@ -233,6 +236,7 @@ SMALLEST = [
         marks=SLOW,
     ),
     pytest.param("column_units.py", "--only school --folds 2", "school   ", ""),
+    pytest.param("costs.py", "--quick --repeats 1", "| fit, LassoMTLCV | split_intervals |", "", marks=SLOW),
     pytest.param("import_time.py", "--repeats 1", "| `from msmtfl import MSMTFLCV` |", "", marks=SLOW),
     pytest.param("null_lam.py", "--smallest", "| 3 x 100 x 40 |", ""),
     pytest.param(

@@ -771,7 +771,10 @@ class Comparison(Card):
             raise ValueError("axes must be two of matplotlib's Axes: for the models and for the tasks.")
         left, right = np.ravel(axes)
         dark, grey, good, bad = DARK, GREY, BLUE, ORANGE
-        colours = [grey if self.models[j] == self.reference else good for j in order]
+        found = {name: self.evidence(name) for name in self.models}
+        colours = [
+            good if found[name].better else bad if found[name].worse else grey for name in np.array(self.models)[order]
+        ]
         low, high = self.error - CLEAR * self.se, self.error + CLEAR * self.se
         left.hlines(np.arange(len(order)), low[order], high[order], colors=colours)
         left.scatter(self.error[order], np.arange(len(order)), c=colours, zorder=3)

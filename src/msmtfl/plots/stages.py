@@ -226,7 +226,7 @@ class RowNormDisplay(Display):
         ax.set_ylim(bottom=0)
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_xlabel(f"feature, largest norm first ({part_of(some, d)})")
-        ax.set_ylabel("row norm")
+        ax.set_ylabel("norm of the feature")
         ax.legend(frameon=False)
         ax.set_title("Which features stand out", loc="left")
         quiet(ax)

@@ -57,7 +57,7 @@ def stage_norms(
         return {stage.stage: words.row_norms(stage.coef.T, factors, groups) for stage in (stages[0], stages[-1])}
     if model.relax:
         raise ValueError(
-            "the row norms of a fit with standardize=True and relax=True are not kept: pass the data that it was fitted on, "
+            "the norms of a fit with standardize=True and relax=True are not kept: pass the data that it was fitted on, "
             "from_estimator(model, X, y, ...)."
         )
     return {stages[-1].stage: model.row_norms_}
@@ -366,7 +366,7 @@ def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) 
         factors = np.ones((len(surface.features), len(surface.tasks))) if problem is None else problem.factors
         groups = None if problem is None else problem.groups
         values = np.array([words.row_norms(W.T, factors, groups) for W in coefs])
-        measure = "row norm" if problem is not None else "row norm, in the data's units"
+        measure = "norm of the feature" if problem is not None else "norm of the feature, in the data's units"
         if freed is not None and problem is not None:
             theta = staged.thetas[solved, l]
     else:

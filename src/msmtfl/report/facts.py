@@ -28,7 +28,15 @@ from ..plots.views import (
     over_folds,
     search_grid,
 )
-from ..sharing import SharingMap, coef_by_class, map_of, size_over_classes, split_classes
+from ..sharing import (
+    SharingMap,
+    by_variable,
+    coef_by_class,
+    map_of,
+    size_over_classes,
+    split_classes,
+    variables_of,
+)
 from .samples import Samples
 from .subject import Subject
 from .sureness import Sureness
@@ -102,6 +110,9 @@ class ModelFacts:
     ):
         self.model = model
         self.sharing: SharingMap = map_of(model)
+        names = variables_of(model)
+        self.variables: SharingMap = by_variable(self.sharing, names)  # the same without groups and categories
+        self.noun = "feature" if names is None else "variable"
         self.coef = coef_by_class(model)
         self.m, self.K, self.d = self.coef.shape
         self.family = family_of(model)
@@ -179,8 +190,8 @@ class ModelFacts:
 
     @cached_property
     def freed(self) -> list[str] | None:
-        """Features that the cap freed; None if there is no cap."""
-        found = self.sharing
+        """Features (or variables) that the cap freed; None if there is no cap."""
+        found = self.variables
         return None if found.freed is None else found.features[found.order[found.freed[found.order]]].tolist()
 
     @cached_property

@@ -167,7 +167,7 @@ def _shares_bar(facts: ModelFacts) -> list[tuple[str, int, str]]:
     said |= {"unused": "unused", "constant": "could not be learned"}
     if facts.m == 1:
         said["one"] = "used"
-    return [(name, n, said[name]) for name, n in facts.sharing.counts.items() if n]
+    return [(name, n, said[name]) for name, n in facts.variables.counts.items() if n]
 
 
 def _coefficient_map(facts: ModelFacts) -> Illustration | None:

@@ -43,14 +43,14 @@ def strengths(facts: ModelFacts) -> list[str]:
 
 def shares(facts: ModelFacts) -> str:
     """How many features are used, and in how many tasks."""
-    n, tasks = facts.sharing.counts, facts.subject.tasks
-    if n["unused"] + n["constant"] == facts.d:
-        return "No feature is used: all coefficients are 0."
+    n, tasks, d = facts.variables.counts, facts.subject.tasks, len(facts.variables.features)
+    if n["unused"] + n["constant"] == d:
+        return f"No {facts.noun} is used: all coefficients are 0."
     odd = " " * (facts.sharing.odd is not None) + odd_in_words(facts.model)
     if not facts.family.selects(facts.model):
-        return f"Every feature that varies is used: the penalty shrinks coefficients, and leaves none of them out.{odd}"
-    used = facts.d - n["unused"] - n["constant"]
-    begin = f"Of {counted(facts.d, 'feature')} {used:,} {'is' if used == 1 else 'are'} used"
+        return f"Every {facts.noun} that varies is used: the penalty shrinks coefficients, and leaves none of them out.{odd}"
+    used = d - n["unused"] - n["constant"]
+    begin = f"Of {counted(d, facts.noun)} {used:,} {'is' if used == 1 else 'are'} used"
     if facts.m > 1:
         said = {
             "all": f"in {every(facts.m)} {tasks}",
@@ -70,7 +70,7 @@ def freed(facts: ModelFacts) -> str:
     if facts.freed is None:
         return ""
     if not facts.freed:
-        return "The cap freed no feature from the penalty."
+        return f"The cap freed no {facts.noun} from the penalty."
     many = len(facts.freed) > 1
     whose = "their" if many else "its"
     said = f"The cap freed {listed(facts.freed)} from the penalty: {whose} coefficients are not shrunk"
@@ -86,7 +86,7 @@ def freed(facts: ModelFacts) -> str:
 
 def left_out(facts: ModelFacts, before: str | None = None) -> str:
     """Rows, columns and tasks that had no part, or of which little can be said; `before`: what a caller knows of them."""
-    found, said = facts.sharing, [before or ""]
+    found, said = facts.variables, [before or ""]
     dropped = noted(facts.model, "rows_dropped")
     if isinstance(dropped, int) and dropped > 0 and not before:
         said.append(f"{counted(dropped, 'row')} with missing values {'was' if dropped == 1 else 'were'} left out.")
@@ -108,7 +108,7 @@ def left_out(facts: ModelFacts, before: str | None = None) -> str:
 
 def not_learned(facts: ModelFacts) -> str:
     """Features whose coefficients could not be learned, whatever their effect is."""
-    found = facts.sharing
+    found = facts.variables
     if found.task_level is None or found.learnable is None:
         return ""
     said, level = [], found.task_level
@@ -121,7 +121,7 @@ def not_learned(facts: ModelFacts) -> str:
     partly = int((~found.learnable).any(axis=0).sum() - (found.classes == "constant").sum())
     if partly:
         said.append(
-            f"{counted(partly, 'feature')} {'is' if partly == 1 else 'are'} constant within some of the "
+            f"{counted(partly, facts.noun)} {'is' if partly == 1 else 'are'} constant within some of the "
             f"{facts.subject.tasks}, where no coefficient can be learned. The table of features says in how many "
             "each varies."
         )

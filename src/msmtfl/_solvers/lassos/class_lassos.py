@@ -22,7 +22,7 @@ from ..._runtime.threads import each
 from .lasso_solver import ESCAPES, OVERRUN, Solve, one_by_one
 from .proximal_newton import LossLassos
 
-ROUNDS = 500  # over the classes; it takes about twenty
+ROUNDS = 500  # over the classes; it takes about five
 GOAL = 1e-13  # violation of optimality, as a correlation, at which rounds end
 NEAR = 1e-11  # the same, at which they may, if rounding leaves no more to gain
 TOGETHER = 600  # coefficients in use, up to which they take a step together
