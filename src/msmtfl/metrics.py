@@ -159,18 +159,19 @@ def concordance_index(
 
     Parameters
     ----------
-    y_true : array-like of shape (n, 2), structured array of shape (n,), or array-like of shape (n,)
-        Times and whether the event was observed, in any form that `fit` takes with
-        loss="cox".
-    y_pred : array-like of shape (n,)
-        Predictions, higher where the event is expected sooner.
+    y_true : array-like of shape (n,) or (n, m)
+        True values. A 2-D array has one column per task, in which NaN means not measured.
+    y_pred : array-like of shape (n,) or (n, m)
+        Predictions, in the shape of `y_true`. Where `y_true` is not measured they are
+        ignored.
     task : array-like of shape (n,), optional
-        The label of the task of every sample. Without labels all samples are one task.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the samples; a pair has the product of its two. By default all are 1.
+        The label of the task of every sample of a 1-D `y_true`. Without labels all samples
+        are one task.
+    sample_weight : array-like of shape (n,) or (n, m), optional
+        Weights of the samples; (n, m) beside a 2-D `y_true`. By default all are 1.
     average : bool, default=True
-        Whether to return the share of all pairs; otherwise an array (m,) with one value per
-        task, in the order of a model's `tasks_` (sorted labels), NaN where no pair is known.
+        Whether to return one number; otherwise an array (m,) with one value per task, in
+        the order of a model's `tasks_` (columns, or sorted labels).
 
     Returns
     -------

@@ -16,6 +16,7 @@ from msmtfl._data.tasks import read_training
 from msmtfl._objective.task_norms import CentreNorms, RowNorms, certify_task_norms
 from msmtfl._solvers.coupled.task_norms import TaskNormSolver
 from msmtfl._solvers.make_problem import make_problem
+from msmtfl.formulas import formula
 from msmtfl.model_files import load_model, save_model
 from msmtfl.sharing import sharing_map
 
@@ -190,18 +191,19 @@ def test_features_that_are_never_penalised_or_excluded(kind):
     assert not model.coef_shared_[:, 0].any()
 
 
-@pytest.mark.parametrize("loss", ["poisson", "huber"])
+@pytest.mark.parametrize("loss", ["poisson", "huber", "tweedie"])
 @KINDS
 def test_other_losses(kind, loss):
     rng = np.random.default_rng(0)
     X, y, task = sample(1, m=5, n=40, d=3)
-    if loss == "poisson":
+    if loss != "huber":
         slopes = np.where(task == 4, -0.5, 0.5)
         y = rng.poisson(np.exp(X[:, 0] * slopes)).astype(float)
     else:
         y[::17] += 30.0
     model = RobustMTL(1.5 if kind == "armul" else 0.2, kind=kind, loss=loss).fit(X, y, task=task)
     assert model.dual_gap_ < 1e-8
+    assert "minimise" in formula(model)
     if kind == "armul":
         assert 4 in model.outlier_tasks_
 

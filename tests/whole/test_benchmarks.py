@@ -204,6 +204,8 @@ SCRIPTS = sorted(file.name for file in BENCHMARKS.glob("*/*.py") if "__main__" i
 SLOW = pytest.mark.slow
 # Of every script: its smallest size, something that it then prints, and what it cannot do without. FOLDER is a new one.
 SMALLEST = [
+    pytest.param("groups.py", "--problems 0 --sets 1", "orthonormal", "", marks=SLOW),
+    pytest.param("categories.py", "--rows 400 --levels 40 --columns 5 --tasks 2", "variables used", ""),
     pytest.param("chosen_points.py", "--data-sets 1 --searches LassoMTLCV --out FOLDER/rows", "| LassoMTLCV | 1 |", ""),
     pytest.param("cluster.py", "--features 60 --tasks 2", "scores differ by", "distributed", marks=SLOW),
     pytest.param("cv_defaults.py", "--splits 1 --only m=20", "| synthetic m=20", ""),
@@ -234,6 +236,7 @@ SMALLEST = [
         marks=SLOW,
     ),
     pytest.param("column_units.py", "--only school --folds 2", "school   ", ""),
+    pytest.param("costs.py", "--quick --repeats 1", "| fit, LassoMTLCV | split_intervals |", "", marks=SLOW),
     pytest.param("import_time.py", "--repeats 1", "| `from msmtfl import MSMTFLCV` |", "", marks=SLOW),
     pytest.param("null_lam.py", "--smallest", "| 3 x 100 x 40 |", ""),
     pytest.param(

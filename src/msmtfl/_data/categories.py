@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from .designs import Ints
 from .tables import (
+    Frame,
     Labels,
     Matrix,
     Table,
@@ -30,6 +31,14 @@ from .tables import (
 
 DENSE = 0.3  # share of numbers that are not 0 from which on a dense matrix is as good
 ERROR, BASELINE = "error", "baseline"  # what is done with a category that was not in the training data
+
+
+class Column(Protocol):
+    """A column of pandas or polars."""
+
+    @property
+    def dtype(self) -> Any:
+        """The type of its values."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +85,7 @@ class Encoding:
         return np.repeat(values, self.counts, axis=0)
 
 
-def encoding_of(frame: Any) -> Encoding | None:
+def encoding_of(frame: Frame) -> Encoding | None:
     """That of a table of training data, if it has categorical columns."""
     names = [str(name) for name in frame.columns]
     levels = {
@@ -87,14 +96,15 @@ def encoding_of(frame: Any) -> Encoding | None:
     return Encoding(tuple(names), levels) if levels else None
 
 
-def is_categorical(dtype: Any) -> bool:
+def is_categorical(dtype: object) -> bool:
     """Whether a column of pandas or polars is of categories."""
     return type(dtype).__name__ == "CategoricalDtype" or str(dtype).startswith(("Categorical", "Enum"))
 
 
-def encoded(frame: Any, encoding: Encoding, unknown: str = ERROR) -> Matrix:
+def encoded(given: Frame, encoding: Encoding, unknown: str = ERROR) -> Matrix:
     """The features of a table. A category that was not in the training data is an error, or ("baseline") has 0 in the
     columns of all levels."""
+    frame: Any = given  # pandas and polars have methods of their own
     blocks: list[Any] = []
     names, columns = [str(name) for name in frame.columns], _columns(frame)
     numeric: list[int] = []
@@ -148,7 +158,7 @@ def _together(blocks: Sequence[Any]) -> Matrix:
     return csr_array(hstack(wholes, format="csr"))
 
 
-def _dummies(column: Any, name: str, levels: Sequence[Any], unknown: str) -> csr_array:
+def _dummies(column: Column, name: str, levels: Sequence[Any], unknown: str) -> csr_array:
     """(rows, levels)"""
     own, codes = coded(column, name)
     place = {level: k for k, level in enumerate(levels)}
@@ -167,8 +177,9 @@ def _dummies(column: Any, name: str, levels: Sequence[Any], unknown: str) -> csr
     return csr_array((np.ones(int(ends[-1])), at[known], ends), shape=(len(at), len(levels)))
 
 
-def coded(column: Any, name: str) -> tuple[list[Any], Ints]:
+def coded(given: Column, name: str) -> tuple[list[Any], Ints]:
     """(levels that occur, the place of each row's): in the order that the categories have, or sorted."""
+    column: Any = given  # likewise
     values: Any
     order: list[Hashable] | None = None
     if hasattr(column, "cat") and hasattr(column, "iloc") and is_categorical(column.dtype):  # pandas
@@ -201,7 +212,7 @@ def _sorted(names: list[Any]) -> list[int]:
         return sorted(range(len(names)), key=lambda k: str(names[k]))
 
 
-def _plain(level: Any) -> Any:
+def _plain(level: Hashable) -> Any:
     return level.item() if isinstance(level, np.generic) else level
 
 
@@ -213,8 +224,9 @@ def _refuse_missing(missing: np.ndarray, name: str) -> None:
         )
 
 
-def _columns(frame: Any) -> list[Any]:
+def _columns(given: Frame) -> list[Any]:
     """The columns of a table of pandas or polars, in their order."""
+    frame: Any = given
     if hasattr(frame, "iloc"):
         return [frame.iloc[:, j] for j in range(frame.shape[1])]
     return [frame[name] for name in frame.columns]
@@ -225,12 +237,12 @@ def check_unknown(unknown: object) -> None:
         raise ValueError(f"unknown_category must be 'error' or 'baseline', got {unknown!r}.")
 
 
-def of_model(model: Any) -> Encoding | None:
+def of_model(model: object) -> Encoding | None:
     """That of a fitted model, which keeps its levels as `categories_`."""
     levels = getattr(model, "categories_", None)
     if levels is None:
         return None
-    features = [str(name) for name in model.features_]
+    features = [str(name) for name in getattr(model, "features_", ())]
     made = {name: [f"{name}={level}" for level in of_column] for name, of_column in levels.items()}
     columns: list[str] = []
     while features:

@@ -135,7 +135,7 @@ def check_use(model: Any) -> None:
         )
     check_unknown(getattr(model, "unknown_category", "error"))
     if hasattr(model, "loss"):
-        check_loss(model.loss, model.epsilon)
+        check_loss(model.loss, getattr(model, "epsilon", 1.35))
 
 
 def is_model(model: Any) -> bool:

@@ -29,8 +29,8 @@ Example:
 
 def compare(
     data: o.Data,
-    target: o.Target,
     task: o.Task,
+    target: o.MaybeTarget = None,
     models: Annotated[
         str,
         typer.Option(
@@ -46,9 +46,11 @@ def compare(
         str,
         typer.Option(
             "--loss",
-            help="squared, poisson, gamma, tweedie or huber: of all models, and what errors are (relative deviances).",
+            help="squared, poisson, gamma, tweedie, huber or cox: of all models, and what errors are (relative deviances).",
         ),
     ] = "squared",
+    times: o.Time = None,
+    event: o.Event = None,
     features: o.Features = None,
     exclude: o.Exclude = None,
     weight: o.Weight = None,
@@ -91,8 +93,9 @@ def compare(
     with o.guard("compare", quiet):
         from ..compare.comparison import OF_NEW_DATA
         from ..compare.run import compare_models
-        from .training import read_training, warn_of_classes, warn_of_exposure
+        from .training import read_training, target_of, warn_of_classes, warn_of_exposure
 
+        column, survival = target_of(loss, target, times, event)
         o.check_outputs((out, plot, report), *data)
         check_ending(out)
         check_picture(plot)
@@ -100,7 +103,8 @@ def compare(
             from ..report import write_report  # now: what it needs may be absent
         training = read_training(
             data,
-            target=target,
+            target=column,
+            event=event,
             task=task,
             features=features,
             exclude=exclude,
@@ -122,9 +126,9 @@ def compare(
             classes=classify,
         )
         known = loss_named(loss) if is_loss(loss) else loss_named("squared")  # what is none, compare_models refuses
-        if not classify and known.least < 0.0:
-            warn_of_classes(training.y, target)
-        warn_of_exposure(exposure, not classify and known.linear)
+        if not (classify or survival) and known.least < 0.0:
+            warn_of_classes(training.y, column)
+        warn_of_exposure(exposure, survival or (not classify and known.linear))
         result = compare_models(
             training.X,
             training.y,

@@ -77,11 +77,12 @@ class Columns:
     fills: dict[str, float] = field(default_factory=dict)
     offset: str | None = None
     exposure: str | None = None
+    event: str | None = None
 
     @property
     def used(self) -> list[str]:
         """Columns in which no value may be missing."""
-        roles = [self.target, self.task, self.weight, self.group, self.offset, self.exposure]
+        roles = [self.target, self.event, self.task, self.weight, self.group, self.offset, self.exposure]
         filled = {name for name, levels in self.levels.items() if MISSING in levels}
         needed = [name for name in self.features if name not in self.fills and name not in filled]
         return [name for name in roles if name is not None] + needed
@@ -109,9 +110,11 @@ def find_columns(
     one_hot: bool,
     offset: str | None = None,
     exposure: str | None = None,
+    event: str | None = None,
 ) -> Columns:
     """Which columns are features: those named, or all that have no other role; they must hold numbers."""
-    roles = {"--target": target, "--task": task, "--weight": weight, "--offset": offset, "--exposure": exposure}
+    roles = {"--target" if event is None else "--time": target, "--event": event, "--task": task, "--weight": weight}
+    roles |= {"--offset": offset, "--exposure": exposure}
     roles |= {"--group": group, "--id": id}
     if offset is not None and exposure is not None:
         raise InputError("--offset and --exposure: give one of them, the logarithm of an exposure is an offset.")
@@ -126,7 +129,7 @@ def find_columns(
         _refuse_unnamed(features)
     else:
         require(table, features, "--features")
-        both = [name for name in features if name in (target, task, offset, exposure)]
+        both = [name for name in features if name in (target, event, task, offset, exposure)]
         if both:
             raise InputError(
                 f"--features: {names_of(both)} cannot be a feature: it is the target, the task or the offset."
@@ -146,7 +149,7 @@ def find_columns(
         _warn_of_numbers(table[name])
         _warn_of_ids(table[name])
     levels = {name: _levels(table[name]) for name in text}
-    columns = Columns(target, task, features, weight, group, id, levels, offset=offset, exposure=exposure)
+    columns = Columns(target, task, features, weight, group, id, levels, offset=offset, exposure=exposure, event=event)
     _refuse_same_names(columns)
     return columns
 

@@ -45,8 +45,8 @@ def without_blanks(name: str) -> str:
 
 def fit(
     data: o.Data,
-    target: o.Target,
     task: o.Task,
+    target: o.MaybeTarget = None,
     model: Annotated[str, typer.Option("--model", "-m", help=_models_in_help())] = "bi-level",
     lam: Annotated[
         float | None,
@@ -99,8 +99,8 @@ def fit(
         str | None,
         typer.Option(
             "--loss",
-            help="squared, poisson (counts), gamma (amounts > 0), tweedie or 'tweedie(1.7)' (amounts, many of them 0) "
-            "or huber (outliers).",
+            help="squared, poisson (counts), gamma (amounts > 0), tweedie or 'tweedie(1.7)' (amounts, many of them 0), "
+            "huber (outliers) or cox (times until an event: --time, --event).",
         ),
     ] = None,
     l1_ratio: Annotated[
@@ -128,6 +128,8 @@ def fit(
         ),
     ] = None,
     relax: Annotated[bool, typer.Option("--relax", help="Refit the features found by least squares.")] = False,
+    times: o.Time = None,
+    event: o.Event = None,
     features: o.Features = None,
     exclude: o.Exclude = None,
     weight: o.Weight = None,
@@ -171,8 +173,9 @@ def fit(
         from ..model_files import save_model
         from .describing import describe, facts
         from .streaming import Streamed, read_statistics, refuse_streaming, too_large
-        from .training import Training, read_training, warn_of_classes, warn_of_exposure
+        from .training import Training, read_training, target_of, warn_of_classes, warn_of_exposure
 
+        column, survival = target_of(loss or "squared", target, times, event)
         given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}
         given |= {"lam_common": lam_common, "lam_deviation": lam_deviation}
         given |= {"lam_entry": lam_entry, "theta_entry": theta_entry, "k": k, "k_common": k_common}
@@ -205,7 +208,8 @@ def fit(
         if report is not None:
             from ..report import write_report  # now: what it needs may be absent
         reading: dict[str, Any] = {
-            "target": target,
+            "target": column,
+            "event": event,
             "task": task,
             "features": features,
             "exclude": exclude,
@@ -231,9 +235,9 @@ def fit(
         else:
             how: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
             training = read_training(data, **reading, **only_rows, **how, quiet=quiet, classes=family.classifies)
-            if not family.classifies and (loss is None or loss_named(loss).least < 0.0):
-                warn_of_classes(training.y, target)
-            warn_of_exposure(exposure, not family.classifies and loss_named(loss or "squared").linear)
+            if not (family.classifies or survival) and (loss is None or loss_named(loss).least < 0.0):
+                warn_of_classes(training.y, column)
+            warn_of_exposure(exposure, survival or (not family.classifies and loss_named(loss or "squared").linear))
         began = time.perf_counter()
         training.fit(estimator, searches)
         seconds = time.perf_counter() - began

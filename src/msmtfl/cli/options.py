@@ -42,6 +42,16 @@ Data = Annotated[
     ),
 ]
 Target = Annotated[str, typer.Option("--target", "-y", metavar="COL", help="Column to predict.")]
+MaybeTarget = Annotated[
+    str | None, typer.Option("--target", "-y", metavar="COL", help="Column to predict (with --loss cox: see --time).")
+]
+Time = Annotated[
+    str | None, typer.Option("--time", metavar="COL", help="With --loss cox: column of times until an event.")
+]
+Event = Annotated[
+    str | None,
+    typer.Option("--event", metavar="COL", help="With --loss cox: column that is 1 if the event was observed, else 0."),
+]
 Task = Annotated[str, typer.Option("--task", "-t", metavar="COL", help="Column that identifies the task.")]
 Features = Annotated[
     str | None,

@@ -114,6 +114,7 @@ def read_training(
     exposure: str | None = None,
     min_rows: int | None = None,
     missing_level: bool = False,
+    event: str | None = None,
 ) -> Training:
     if group is not None and group_identical:
         raise InputError("--group and --group-identical: give one of them.")
@@ -122,7 +123,9 @@ def read_training(
         table = read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=texts)
         if missing_level:
             require(table, [task, target], "--task and --target")
-            table = with_level_of_missing(table, [name for name in table.columns if name not in (*texts, target)])
+            table = with_level_of_missing(
+                table, [name for name in table.columns if name not in (*texts, target, event)]
+            )
         columns = find_columns(
             table,
             target=target,
@@ -135,6 +138,7 @@ def read_training(
             one_hot=one_hot,
             offset=offset,
             exposure=exposure,
+            event=event,
         )
         if impute is not None:
             columns = with_fills(table, columns, impute)
@@ -146,7 +150,7 @@ def read_training(
             tell(f"missing values are filled in with the {impute} of their column: {filled}.")
         return Training(
             X=design(kept, columns),
-            y=labels(kept[target]) if classes else numbers(kept[target], "--target", f"{CLASSES} Or encode them."),
+            y=_targets(kept, target, event, classes),
             weight=None if weight is None else weights(kept[weight]),
             group=IDENTICAL if group_identical else None if group is None else kept[group].map(str).to_numpy(),
             columns=columns,
@@ -154,6 +158,37 @@ def read_training(
             dropped=len(table) - len(kept),
             offset=offsets(kept, columns),
         )
+
+
+def target_of(loss: str, target: str | None, time: str | None, event: str | None) -> tuple[str, bool]:
+    """The column of targets (with --loss cox, of times), and whether there is one of events beside it."""
+    survival = loss.startswith("cox")
+    if survival:
+        if time is None or event is None or target is not None:
+            raise InputError(
+                "--loss cox: give --time, the column of times, and --event, the column that is 1 where the event was "
+                "observed and 0 where it was not, in the place of --target."
+            )
+        return time, True
+    if time is not None or event is not None:
+        raise InputError("--time and --event are for --loss cox.")
+    if target is None:
+        raise InputError("--target: name the column to predict (with --loss cox: --time and --event).")
+    return target, False
+
+
+def _targets(table: Any, target: str, event: str | None, classes: bool) -> Any:
+    if event is None:
+        return labels(table[target]) if classes else numbers(table[target], "--target", f"{CLASSES} Or encode them.")
+    time, observed = numbers(table[target], "--time"), table[event]
+    happened = observed.to_numpy() if observed.dtype.kind == "b" else numbers(observed, "--event")
+    bad = np.flatnonzero((time < 0.0) | ~np.isin(happened, (0, 1)))
+    if bad.size:
+        raise InputError(
+            f"row {table.index[bad[0]]}: times must be at least 0, and events 0 or 1; columns {target!r} and {event!r} hold "
+            f"{time[bad[0]]:g} and {happened[bad[0]]}."
+        )
+    return np.where(happened == 1, time, -time)
 
 
 def enough_rows(table: Any, task: str, least: int | None, quiet: bool) -> Any:

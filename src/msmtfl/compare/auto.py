@@ -18,7 +18,7 @@ from .._data.tables import opened, warn_user
 from .._estimators.base import MultiTaskModel
 from .._estimators.classifier import MultiTaskClassifier
 from .._estimators.families import Family, Variant, family_of
-from .._estimators.fitted import TaskLevelWarning, check_use, choice_of, forget
+from .._estimators.fitted import TaskLevelWarning, check_use, choice_of, forget, loss_of
 from .._estimators.grid_search import GridSearch
 from .._estimators.regression import MultiTaskLinear
 from .choosing import RULES, choose_family
@@ -113,7 +113,8 @@ class _Auto(MultiTaskModel):
             intercepts=self.intercepts,
             named=self.models is not None,
         )
-        models = read_models(self.models, _able(known, X))
+        loss = loss_of(self)
+        models = read_models(self.models, _able(known, X), loss)
         found = contest(
             X,
             y,
@@ -131,6 +132,7 @@ class _Auto(MultiTaskModel):
             verbose=self.verbose,
             nested=self.nested,
             offset=offset,
+            loss=loss,
         )
         self.comparison_ = found.comparison
         self.chosen_, reason = choose_family(self.comparison_, self.selection)
@@ -306,6 +308,9 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
         (`inner_cv`): about as many times slower as there are folds.
     intercepts : {"task", "shrunk", "common"}, default="task"
         How the intercepts of families given by name share; see :func:`compare_models`.
+    loss : {"squared", "poisson", "gamma", "tweedie", "huber", "cox"}, default="squared"
+        The loss of models given by name, which are those that have it, and what errors are;
+        see :func:`compare_models`. "cox" is for times until an event.
 
     Attributes
     ----------
@@ -343,6 +348,41 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     'lasso' with 0.240 (+0.016, s.e. 0.035), is not clearly worse. Corrected for having chosen among all models and their
     parameters, the nMSE to expect on new data is 0.231. Parameters were chosen by cross-validation.
     """
+
+    def __init__(
+        self,
+        models=None,
+        *,
+        task_column=None,
+        cv=5,
+        inner_cv=5,
+        selection="1se",
+        screen=True,
+        standardize=False,
+        unknown_task="error",
+        random_state=0,
+        n_jobs=None,
+        verbose=False,
+        nested=False,
+        intercepts="task",
+        loss="squared",
+    ):
+        super().__init__(
+            models,
+            task_column=task_column,
+            cv=cv,
+            inner_cv=inner_cv,
+            selection=selection,
+            screen=screen,
+            standardize=standardize,
+            unknown_task=unknown_task,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            nested=nested,
+            intercepts=intercepts,
+        )
+        self.loss = loss
 
     def predict_interval(self, X: Any, *, task: Any = None, level: float = 0.9, offset: Any = None) -> Any:
         """Predict intervals with the model that was chosen, see its own `predict_interval`.

@@ -2,6 +2,8 @@
 
 poisson, gamma, tweedie   the unit deviance of the prediction, over that of the task's mean
 huber                     |y - f|, over that of the task's median: no outlier decides
+cox                       what held-out samples add to the partial likelihood of the training samples (Verweij and van
+                          Houwelingen), over what they add where all hazards are the same
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import numpy as np
 
 from .._data.designs import Floats, Ints
 from .._data.tasks import Task
-from .._objective.losses import LOGISTIC, Loss, Separable, is_loss, loss_named, of_regressions, weighted_median
+from .._objective.losses import LOGISTIC, Loss, is_loss, loss_named, of_regressions, weighted_median
+from .._objective.survival import Cox, held_out
 from .scoring import EPS, Measure, Numbers
 
 DEVIANCE = Measure("relative deviance", "dev.", "relative_deviance", "deviance over that of the task's mean")
@@ -22,6 +25,13 @@ ABSOLUTE = Measure(
     "relative_absolute_error",
     "absolute error over that of the task's median",
     "the tasks' medians",
+)
+HAZARDS = Measure(
+    "relative partial deviance",
+    "dev.",
+    "relative_partial_deviance",
+    "held-out partial deviance over that of equal hazards",
+    "equal hazards",
 )
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -73,6 +83,39 @@ class Absolute(Numbers):
         return np.asarray(np.abs(values[0] - y[:, None]))
 
 
+class Survival(Numbers):
+    """Times until an event; what is predicted are hazards. Samples have their errors together with those trained on, so
+    that folds say what these are."""
+
+    measure = HAZARDS
+    survival = True
+
+    def __init__(self, loss: Cox):
+        self.loss = loss
+
+    def unit(self, task: Task) -> float:
+        """Of a sample: an event costs the logarithm of the number at risk, and about 1 for being at risk at others'."""
+        v = np.ones(len(task.y)) if task.weight is None else task.weight
+        one = self.loss.of_task(task.y, v)
+        terms = one.sums(np.zeros(len(v))).terms
+        return float(2.0 * one.of_term @ (terms - one.log_v[one.events] + 1.0) / v.sum()) if len(terms) else 0.0
+
+    def rounding(self, task: Task, unit: float) -> float:
+        return EPS
+
+    def of_points(self, y: Floats, values: Floats) -> Floats:
+        """Folds are told errors in the place of predictions."""
+        return np.asarray(values[0])
+
+    def held_out(self, task: Task, train: np.ndarray, test: np.ndarray, f: Floats) -> Floats:
+        """(rows held out,): their errors at linear predictors f of the task's rows, training rows and others being (rows,)
+        bool."""
+        both = train | test
+        v = np.ones(len(task.y)) if task.weight is None else task.weight
+        out = held_out(self.loss.ties, task.y[both], v[both], test[both], f[both][:, None])
+        return np.asarray(2.0 * out[:, 0])
+
+
 def numbers_under(name: Any) -> Numbers:
     """How models with a loss are measured."""
     if not is_loss(name) or name == LOGISTIC:
@@ -82,8 +125,8 @@ def numbers_under(name: Any) -> Numbers:
     loss = loss_named(name)
     if loss.squared:
         return Numbers()
-    if not isinstance(loss, Separable):
-        raise ValueError(f"compare_models does not measure loss={name!r} yet: fit the models one by one.")
+    if isinstance(loss, Cox):
+        return Survival(loss)
     return Absolute() if loss.linear else Deviance(loss)
 
 

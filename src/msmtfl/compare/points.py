@@ -16,6 +16,7 @@ import numpy as np
 from .._data.designs import Floats, Ints
 from .._data.tasks import TaskData
 from .._estimators.class_scores import LOG_LOSS as LOG_LOSS_SCORE
+from .._estimators.fitted import scoring_of
 from .._estimators.grid_search import GridSearch
 from .._paths.choice import choose_simplest, in_order
 from .._paths.cross_validation import ERRORS, Split, error_scales, mean_errors
@@ -160,7 +161,7 @@ class Points:
         return cls(
             _side_by_side(records, order),
             scores[:, order],
-            records[0].scale(model.scoring),
+            records[0].scale(scoring_of(model)),
             model.selection,
             model.cv_results_["n_rows"][order].astype(np.float64),
             int(np.flatnonzero(order == model.best_index_)[0]) if model.best_index_ in order else 0,

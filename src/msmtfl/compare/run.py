@@ -23,7 +23,7 @@ from .._data.tables import check_finite, choices_of, names_of, warn_user
 from .._data.tasks import read_training
 from .._estimators.classes import class_folds, read_classes
 from .._estimators.families import odd_tasks
-from .._estimators.fitted import NewTaskWarning, TaskLevelWarning, is_model, loss_of, warn_of_task_level
+from .._estimators.fitted import NewTaskWarning, TaskLevelWarning, is_model, loss_of, of_survival, warn_of_task_level
 from .._objective.losses import is_loss, loss_named
 from .._paths.choice import GridEndWarning, TooGoodWarning
 from .._paths.cross_validation import read_splits
@@ -167,10 +167,11 @@ def compare_models(
         How the intercepts of models given by name share; see :class:`MSMTFL`. Baselines keep an intercept
         per task, but for the pooled logistic ridge regression, which can have "shrunk" ones. Where a task
         has too few samples of a class for an intercept of its own, models that need one are left out.
-    loss : {"squared", "poisson", "gamma", "tweedie", "huber"}, default="squared"
+    loss : {"squared", "poisson", "gamma", "tweedie", "huber", "cox"}, default="squared"
         The loss of models given by name, which are those that have it: ridge and pooled models do not. Errors
         are then deviances relative to that of predicting a task's mean; with "huber" absolute errors relative
-        to that of its median. Models given as a dict are measured in this way, too, and keep their own loss.
+        to that of its median, and with "cox" what held-out samples add to the partial likelihood, relative
+        to equal hazards. Models given as a dict are measured in this way, too, and keep their own loss.
 
     Returns
     -------
@@ -273,6 +274,10 @@ def contest(
         )
     known = default_models(**options, classify=classify, named=models is not None)
     chosen = read_models(models, known, loss)
+    if loss == "squared" and isinstance(models, Mapping) and all(map(of_survival, chosen.values())):
+        numbers = numbers_under(loss_of(next(iter(chosen.values()))))  # nothing else can be made of such targets
+    if numbers.survival and not all(map(of_survival, chosen.values())):
+        raise ValueError("models of times until an event (loss='cox') are compared with their like only.")
     names = list(chosen)
     if reference is None:
         reference = REFERENCE if REFERENCE in chosen else names[0]
@@ -292,7 +297,7 @@ def contest(
         if number:
             folds = class_folds(data, classes, int(cv), random_state, groups, alone)
     else:
-        data = read_training(X, y, **given)
+        data = read_training(X, y, **given, survival=numbers.survival)
         if offset is not None:
             losses = {loss_of(model) for model in chosen.values()}
             linear = all(not is_loss(loss) or loss_named(loss).linear for loss in losses)
@@ -300,6 +305,11 @@ def contest(
     check_finite(data.X, data.features, "X")
     splits = read_splits(folds, X, y, groups, data, random_state)
     rows = Cells(data, kind, sample_weight, None if groups is None else groups_of(groups, data.X))
+    if leave_one_task_out and numbers.survival:
+        raise ValueError(
+            "leave_one_task_out does not go with loss='cox': a task that was not in the fit has no baseline hazard to be "
+            "judged by. Leave it out."
+        )
     if leave_one_task_out and classify:
         raise ValueError("leave_one_task_out is for numbers only: leave it out, or compare regressions of 0 and 1.")
     if leave_one_task_out and data.m < 2:

@@ -63,6 +63,7 @@ class Numbers:
     """Targets that are numbers."""
 
     measure = NMSE
+    survival = False  # whether targets are times until an event, and errors those of whole tasks
     pairs = False  # whether two classes make an area under the curve
     n_classes = 0
 
@@ -98,6 +99,7 @@ class Classes:
     """Targets that are codes of classes; predictions are their probabilities."""
 
     measure = LOG_LOSS
+    survival = False
 
     def __init__(self, classes: np.ndarray):
         self.classes, self.pairs, self.n_classes = classes, len(classes) == 2, len(classes)
@@ -234,6 +236,14 @@ class Cells:
         used = np.asarray(self.data.membership.any(axis=1))
         fitted = self._fit(model, np.flatnonzero(split.train & used))
         seconds = time.perf_counter() - began
+        if self.kind.survival:
+            rows = np.flatnonzero((split.train | split.test) & used)
+            given = {} if self.labels is None else {"task": self.labels[rows]}
+            given |= {} if self.offset is None else {"offset": self.offset[rows]}
+            f = np.zeros(len(used))
+            f[rows] = fitted.predict(self.data.X[rows], **given)
+            losses = self._of_hazards(split, f)
+            return OfFold(losses, None, bool(np.isfinite(f).all()), features_used(fitted), seconds)
         test, here = np.flatnonzero(split.test & used), split.test[self.cell_row]
         options = {} if self.labels is None else {"task": self.labels[test]}
         if self.offset is not None:
@@ -272,6 +282,8 @@ class Cells:
     def of_means(self, splits: Sequence[Split]) -> Floats:
         """(cells,): losses of predicting the mean of the task's training rows (of classes their shares) beside the offset,
         averaged where a row was held out more than once; NaN where it never was."""
+        if self.kind.survival:
+            return self._of_equal_hazards(splits)
         total, times, targets = np.zeros(len(self.cell_row)), np.zeros(len(self.cell_row)), self._to_explain
         for split in splits:
             train, test = split.train[self.cell_row], split.test[self.cell_row]
@@ -280,6 +292,24 @@ class Cells:
             total[test] += self.kind.losses(targets[test], known[self.cell_task[test]])
             times += test
         return _ratio(total, times, np.nan)
+
+    def _of_equal_hazards(self, splits: Sequence[Split]) -> Floats:
+        total, times = np.zeros(len(self.cell_row)), np.zeros(len(self.cell_row))
+        beside = np.zeros(len(self.y)) if self.offset is None else self.offset
+        for split in splits:
+            here = split.test[self.cell_row]
+            total[here] += self._of_hazards(split, beside)
+            times += here
+        return _ratio(total, times, np.nan)
+
+    def _of_hazards(self, split: Split, f: Floats) -> Floats:
+        """Errors of the cells that a fold holds out, at linear predictors f (N,) of all rows."""
+        kind: Any = self.kind
+        parts = []
+        for task in self.data.tasks:
+            train, test = split.train[task.rows], split.test[task.rows]
+            parts.append(kind.held_out(task, train, test, f[task.rows]) if test.any() else np.zeros(0))
+        return np.concatenate(parts)
 
     def gather(self, folds: list[list[OfFold]], splits: Sequence[Split], names: list[str]) -> Gathered:
         """What all folds together say of the models."""

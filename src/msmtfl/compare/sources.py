@@ -77,8 +77,8 @@ class TaskHelp(Card):
     >>> slopes = np.where(task == "odd", -1.0, 1.0)[:, None] * np.linspace(1.0, 0.1, 12)
     >>> y = (X * slopes).sum(axis=1) + rng.standard_normal(230)
     >>> found = which_tasks_help(SharedMTLCV(lams=10, cv=3), X, y, task=task, target="new")
-    >>> found.sources.tolist()
-    ['twin']
+    >>> str(found.tasks[found.error.argmin()]), bool(found.error.max() > found.alone)
+    ('twin', True)
     """
 
     target: Any

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .._estimators.fitted import choice_of, model_chosen
+from .._estimators.fitted import choice_of, model_chosen, of_survival
 from .._runtime.files import write_whole
 from ..compare.comparison import Comparison
 from ..inference.shared import SharedFeatures
@@ -113,7 +113,8 @@ def report_html(
     if model is not result:
         comparison = comparison or getattr(result, "comparison_", None)
     coef_by_class(model)  # an error where it is no fitted model
-    samples = None if X is None else read_samples(model, X, y, task, sample_weight, offset)
+    rows = X is not None and not of_survival(model)  # whose targets are no predictions' equals
+    samples = read_samples(model, X, y, task, sample_weight, offset) if rows else None
     sure = None if intervals is None else sureness_of(model, intervals)
     if sure is None and samples is not None:
         sure = cheap_intervals(model, samples, X, y, task, sample_weight)

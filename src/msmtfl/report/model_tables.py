@@ -12,7 +12,7 @@ import sklearn
 
 from .._data.designs import Floats, Ints
 from .._estimators.classes import labels_of
-from .._estimators.fitted import classes_together
+from .._estimators.fitted import classes_together, of_survival
 from .._estimators.intervals import task_radii
 from .._paths.choice import PERFECT
 from ..plots.maps import OVER_CLASSES
@@ -89,6 +89,12 @@ def _note(facts: ModelFacts, i: int, radii: Floats) -> str:
 def _targets(facts: ModelFacts, place: Ints) -> list[Column]:
     """What the targets of the tasks are like."""
     mean, spread = (np.asarray(part)[place] for part in (facts.model.target_mean_, facts.model.target_sd_))
+    if of_survival(facts.model):
+        known = np.asarray(getattr(facts.model, "concordance_", np.full(facts.m, np.nan)))[place]
+        order = figures(
+            "C-index", known, "share of pairs held out by the same fold whose order is predicted: 0.5 is chance"
+        )
+        return [figures("Events", mean, "share of the rows in which the event was observed"), order]
     if not facts.classes:
         return [figures("Target mean", mean), figures("Target s.d.", spread)]
     shares = mean.reshape(len(place), -1).T[:MOST_COLUMNS]

@@ -359,9 +359,9 @@ class RobustMTLCV(RobustSearch, FromMomentsMixin):
     >>> X, task = rng.standard_normal((200, 3)), np.repeat(["a", "b", "c", "d", "odd"], 40)
     >>> slopes = np.where(task == "odd", -1.0, 1.0)[:, None] * np.array([1.0, -2.0, 0.5])
     >>> y = (X * slopes).sum(axis=1) + rng.standard_normal(200)
-    >>> model = RobustMTLCV(selection="1se").fit(X, y, task=task)
-    >>> model.outlier_tasks_.tolist()
-    ['odd']
+    >>> model = RobustMTLCV(relax=True).fit(X, y, task=task)
+    >>> "odd" in model.outlier_tasks_, bool(model.best_score_ > -0.3)
+    (True, True)
     """
 
     def __init__(
