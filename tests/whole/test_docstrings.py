@@ -57,6 +57,9 @@ def fitted(name):
         yield kind(**options, standardize="numeric").fit(X, y)
     if "unknown_category" in inspect.signature(kind).parameters:
         yield kind(**options).fit(X.assign(kind=list("abc") * 30).astype({"kind": "category"}), y)
+    if "loss" in inspect.signature(kind).parameters and "baseline_hazard_" in kind.__doc__:
+        times = np.column_stack([np.exp(-X["a"]), np.arange(len(X)) % 3 > 0])
+        yield kind(**options, loss="cox").fit(X, times)
     if "intercepts" in inspect.signature(kind).parameters:
         yield kind(**options, intercepts="shrunk").fit(X, y)
 
