@@ -209,7 +209,6 @@ def fit(
             from ..report import write_report  # now: what it needs may be absent
         reading: dict[str, Any] = {
             "target": column,
-            "event": event,
             "task": task,
             "features": features,
             "exclude": exclude,
@@ -217,6 +216,7 @@ def fit(
         }
         reading |= {"group": group, "id": id, "min_rows": min_rows}
         only_rows: dict[str, Any] = {
+            "event": event,
             "group_identical": group_identical,
             "offset": offset,
             "exposure": exposure,
