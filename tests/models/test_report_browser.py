@@ -480,9 +480,10 @@ def test_ten_thousand_features_of_two_hundred_tasks(visit, tmp_path, capsys):
 # ------------------------------------------------------------------ for everybody
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1400])
-@pytest.mark.parametrize("which", ["patients", "relapses"])
+@pytest.mark.parametrize(
+    ("which", "width", "scheme"),
+    [("patients", 400, "dark"), ("patients", 1400, "light"), ("relapses", 400, "light"), ("relapses", 1400, "dark")],
+)
 def test_axe_finds_no_serious_problem(request, browser, which, width, scheme):
     """axe-core's rules of accessibility, those of WCAG and good practice."""
     script = next(pathlib.Path(pytest.importorskip("axe_playwright_python").__file__).parent.glob("axe*.js"))

@@ -215,6 +215,8 @@ SMALLEST = [
     pytest.param("families.py", "synthetic --seeds 1 --models lasso --out FOLDER", "| lasso | 3 |", ""),
     pytest.param("families.py", "real --splits 1 --only school --models lasso --out FOLDER", "| lasso | **", ""),
     pytest.param("logistic_paths.py", "--problems small --lams 5 --packages msmtfl", "small: m=2 n=40 d=6", ""),
+    pytest.param("costs.py", "--quick", "| fit, LassoMTL | split_intervals |", "", marks=SLOW),
+    pytest.param("groups.py", "--problems 1 --sets 1", "orthonormal", "", marks=SLOW),
     pytest.param("new_tasks.py", "--only levels --tasks 2", "levels         2 ", ""),
     pytest.param("robust.py", "--seeds 1", "`RobustMTL()`", "", marks=SLOW),
     pytest.param("pretrained.py", "--seeds 1", "pooled lasso ", "", marks=SLOW),
@@ -236,6 +238,7 @@ SMALLEST = [
         marks=SLOW,
     ),
     pytest.param("column_units.py", "--only school --folds 2", "school   ", ""),
+    pytest.param("costs.py", "--quick --repeats 1", "| fit, LassoMTLCV | split_intervals |", "", marks=SLOW),
     pytest.param("import_time.py", "--repeats 1", "| `from msmtfl import MSMTFLCV` |", "", marks=SLOW),
     pytest.param("null_lam.py", "--smallest", "| 3 x 100 x 40 |", ""),
     pytest.param(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .designs import Floats
-from .tables import Targets, as_values, is_table, missing_values, native, refuse_dates
+from .tables import Table, Targets, as_values, is_table, missing_values, native, refuse_dates
 
 FORMS = (
     "Give y as two columns (time, event), as a structured array with a field of booleans (event) and one of times, or as "
@@ -33,7 +33,8 @@ def read_survival(y: Targets | None) -> Floats:
         raise ValueError(f"a survival model needs y. {FORMS}")
     y = native(y)
     if is_table(y):
-        time, event = _of_table(y)
+        given: Any = y
+        time, event = _of_table(given)
     else:
         values = np.asarray(y) if getattr(getattr(y, "dtype", None), "names", None) else as_values(y, "y")
         if values.dtype.names:
@@ -47,7 +48,8 @@ def read_survival(y: Targets | None) -> Floats:
     return _signed(_numbers(time, "the times in y"), _events(event))
 
 
-def _of_table(y: Any) -> tuple[Any, Any]:
+def _of_table(table: Table) -> tuple[np.ndarray, np.ndarray]:
+    y: Any = table
     names = list(y.columns)
     if len(names) == 1:
         values = _finite(_numbers(as_values(y[names[0]], "y"), "y"))
@@ -58,7 +60,7 @@ def _of_table(y: Any) -> tuple[Any, Any]:
     return (second, first) if first.dtype.kind == "b" and second.dtype.kind != "b" else (first, second)
 
 
-def _of_fields(values: np.ndarray) -> tuple[Any, Any]:
+def _of_fields(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     names: tuple[str, ...] = values.dtype.names or ()
     events = [name for name in names if values[name].dtype.kind == "b"]
     if len(names) != 2 or len(events) != 1 or values.ndim != 1:
@@ -70,7 +72,7 @@ def _of_fields(values: np.ndarray) -> tuple[Any, Any]:
     return values[other], values[events[0]]
 
 
-def _numbers(values: Any, what: str) -> Floats:
+def _numbers(values: np.ndarray, what: str) -> Floats:
     refuse_dates(values, what)
     if values.dtype == object:
         values = np.where(missing_values(values), np.nan, values)
@@ -80,7 +82,7 @@ def _numbers(values: Any, what: str) -> Floats:
         raise ValueError(f"{what} must be numbers: {error}. {FORMS}") from error
 
 
-def _events(values: Any) -> np.ndarray:
+def _events(values: np.ndarray) -> np.ndarray:
     found = np.asarray(values, dtype=np.float64) if values.dtype.kind == "b" else _numbers(values, "the events in y")
     bad = np.flatnonzero(~((found == 0.0) | (found == 1.0)))
     if bad.size:

@@ -56,7 +56,6 @@ from .fitted import (
 )
 from .new_tasks import feature_means, new_lines
 from .survival import baseline_hazards
-from .words.summary import summary_of
 
 LEVELS = ("common_level_", "level_at_", "level_ridge_")  # attributes of models whose intercepts share
 
@@ -402,6 +401,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             Print it for the text. `as_latex()`, `as_markdown()` and `to_frame()` are other forms; notebooks show the
             Markdown.
         """
+        from .words.summary import summary_of  # here: a fit does not wait for what is said of it
+
         return summary_of(self, max_features)
 
     def __sklearn_tags__(self) -> Any:
