@@ -43,7 +43,7 @@ def penalised(
         note = letters(kind, model)
         notes = [*([note] if note else []), *notes, *of_classes(model)]
         if hasattr(model, "feature_groups_"):
-            notes.append("j: groups of p features, with p^½ ‖w‖₂ of a group in a task in the place of |w|")
+            notes.append("j: groups of p features, whose coefficients count together as p^½ ‖w‖₂")
         if getattr(model, "penalty_factors", None) is not None:
             notes.append("with penalty_factors f: f w in the place of w in the penalty")
         return loss, _with_ridge(model, text, squares), notes
