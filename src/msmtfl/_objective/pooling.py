@@ -94,7 +94,8 @@ def certify_pooling(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) ->
     With h minus the gradient of half the objective in one entry of b or V, and a the ridge there, moving that entry by t
     gains no more than h t - a t^2 / 2, and all entries together no more than the sum of that, as the loss is convex. So the
     gap is at most the sum over entries of h^2 / (2 a), or of |h| T where that is less: T is how far the optimum is looked
-    for, `FAR` times what was found or, if that is more, what a column would need to fit all targets. It is at most the objective itself, too. What rounding may hide of gradients is added to them.
+    for, `FAR` times what was found or, if that is more, what a column alone would need to fit the targets. It is at most
+    the objective itself, too. What rounding may hide of gradients is added to them.
     """
     ridge = np.vstack([penalty.of_common, penalty.of_deviations])
     certificate = certify_ridges(designs, P, np.zeros_like(ridge), ridge, np.ones(len(designs)))
