@@ -18,6 +18,7 @@ from .._data.designs import NONE, Floats, Ints, with_rows
 from .certificates import CERTAIN, FAR, RowCertificate, full_rank, ridge_slack
 from .dual_points import Doubt, over_unit, vacuous
 from .penalties import bent, counted
+from .shared_moves import SharedMoves
 from .task_duals import duals, of_losses
 
 
@@ -95,7 +96,8 @@ def certify_pooling(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) ->
     gains no more than h t - a t^2 / 2, and all entries together no more than the sum of that, as the loss is convex. So the
     gap is at most the sum over entries of h^2 / (2 a), or of |h| T where that is less: T is how far the optimum is looked
     for, `FAR` times what was found or, if that is more, what a column alone would need to fit the targets. It is at most
-    the objective itself, too. What rounding may hide of gradients is added to them.
+    the objective itself, too. What nearly dependent columns hide from slopes (`shared_moves.py`) and what rounding may hide
+    of gradients is added to them.
     """
     ridge = np.vstack([penalty.of_common, penalty.of_deviations])
     certificate = certify_ridges(designs, P, np.zeros_like(ridge), ridge, np.ones(len(designs)))
@@ -143,6 +145,7 @@ def _gap(designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale:
     alone = np.divide(np.sqrt(unit), length, out=np.zeros_like(length), where=length > 0.0)
     reach = FAR * np.maximum(np.maximum(np.abs(parts), np.abs(W).max(axis=0)), alone)
 
+    shared = SharedMoves(designs, scale, np.flatnonzero(~fixed[0] & (ridge[0] == 0.0) & (bound[0] == 0.0)))
     # no loss is below 0: where samples are all but interpolated, what is left of the objective is all there is to gain
     losses = sum(s * design.loss(w) for s, design, w in zip(scale, designs, W, strict=True))
     above = over_unit(float(losses + np.sum(2.0 * bound * np.abs(parts) + ridge * parts**2)), unit)
@@ -150,7 +153,8 @@ def _gap(designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale:
     def gain(noise: Floats) -> float:
         found = np.where(ridge > 0.0, ridge_slack(parts, bound, ridge, slopes + ridge * parts, noise, False), np.inf)
         linear = np.where(bound > 0.0, np.inf, (error + noise) * reach)
-        by_slopes = over_unit(2.0 * float(np.where(fixed, 0.0, np.minimum(found, linear)).sum()), unit)
+        by_slopes = float(np.where(fixed, 0.0, np.minimum(found, linear)).sum()) + shared.gain(slopes[0], noise[0])
+        by_slopes = over_unit(2.0 * by_slopes, unit)
         return min(by_slopes, above)
 
     length = length * np.sqrt(np.append(yy.sum(), yy))[:, None]
