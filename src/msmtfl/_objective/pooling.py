@@ -100,28 +100,35 @@ def certify_pooling(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) ->
     of gradients is added to them.
     """
     ridge = np.vstack([penalty.of_common, penalty.of_deviations])
-    certificate = certify_ridges(designs, P, np.zeros_like(ridge), ridge, np.ones(len(designs)))
-    dependent = _dependent(designs, P, penalty)
+    ones = np.ones(len(designs))
+    shared = SharedMoves(designs, ones, np.flatnonzero(ridge[0] == 0.0))
+    certificate = certify_ridges(designs, P, np.zeros_like(ridge), ridge, ones, shared)
+    dependent = _dependent(designs, P, penalty, shared)
     return replace(certificate, unique=certificate.unique and not any(map(np.size, dependent)), dependent=dependent)
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def certify_ridges(designs: Sequence[Any], P: Floats, A: Floats, ridge: Floats, scale: Floats) -> RowCertificate:
+def certify_ridges(
+    designs: Sequence[Any], P: Floats, A: Floats, ridge: Floats, scale: Floats, shared: SharedMoves | None = None
+) -> RowCertificate:
     """Gap and optimality of P (p,) for losses times `scale` (m,), with weights A of an l1 norm and ridges ((m + 1, d) each,
     in the same sums) in b and V; where one of them is inf, P is 0. What has neither is looked for within FAR."""
     none = (NONE,) * len(designs)
     if any(vacuous(design) for design in designs):
         return RowCertificate(float("inf"), float("inf"), False, none, Doubt("underflow"))
-    gap, exact, kkt = _gap(designs, P, A, ridge, scale)
+    shared = shared or SharedMoves(designs, scale, np.flatnonzero((ridge[0] == 0.0) & (A[0] == 0.0)))
+    gap, exact, kkt = _gap(designs, P, A, ridge, scale, shared)
     if gap > CERTAIN and not of_losses(designs) and any(design.target is None for design in designs):
-        again = _gap([with_rows(design) for design in designs], P, A, ridge, scale)
+        again = _gap([with_rows(design) for design in designs], P, A, ridge, scale, shared)
         if again[0] < gap:
             gap, exact, kkt = again
     doubt = None if gap <= CERTAIN else Doubt("rounding" if exact <= 0.1 * gap else "far")
     return RowCertificate(gap, kkt, gap <= 1.0, none, doubt)
 
 
-def _gap(designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale: Floats) -> tuple[float, float, float]:
+def _gap(
+    designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale: Floats, shared: SharedMoves
+) -> tuple[float, float, float]:
     """The relative gap, what it would be without rounding, and the largest violation of the optimality conditions as a
     correlation."""
     parts = P.reshape(len(designs) + 1, -1)
@@ -145,7 +152,6 @@ def _gap(designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale:
     alone = np.divide(np.sqrt(unit), length, out=np.zeros_like(length), where=length > 0.0)
     reach = FAR * np.maximum(np.maximum(np.abs(parts), np.abs(W).max(axis=0)), alone)
 
-    shared = SharedMoves(designs, scale, np.flatnonzero(~fixed[0] & (ridge[0] == 0.0) & (bound[0] == 0.0)))
     # no loss is below 0: where samples are all but interpolated, what is left of the objective is all there is to gain
     losses = sum(s * design.loss(w) for s, design, w in zip(scale, designs, W, strict=True))
     above = over_unit(float(losses + np.sum(2.0 * bound * np.abs(parts) + ridge * parts**2)), unit)
@@ -162,7 +168,9 @@ def _gap(designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale:
     return gain(hidden), gain(np.zeros_like(hidden)), float(kkt)
 
 
-def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) -> tuple[Ints, ...]:
+def _dependent(
+    designs: Sequence[Any], P: Floats, penalty: PoolingRidge, shared: SharedMoves
+) -> tuple[Ints, ...]:
     """Of each task: features of a direction that may be free. V is determined where it is penalised; b where it is, or
     else if no combination of columns is constant in all tasks."""
     out = [NONE] * len(designs)
@@ -181,8 +189,8 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) -> tupl
         out[i] = E if E.size and not full_rank(products(i, E)) else NONE
     open_ = penalty.of_common == 0.0
     live = np.flatnonzero(open_ & np.any([design.squares > 0.0 for design in designs], axis=0))
-    if live.size:
-        total = np.sum([products(i, live) for i in range(len(designs))], axis=0)
-        if not full_rank(total):
+    if live.size and not shared.independent:
+        total = np.sum([products(i, live) for i in range(len(designs))], axis=0) if tasks is not None else None
+        if total is None or not full_rank(total):
             out = [live] * len(designs)
     return tuple(out)

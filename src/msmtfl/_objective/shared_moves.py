@@ -33,13 +33,15 @@ class SharedMoves:
         self.features = features[squares > 0.0]
         self.size = np.sqrt(squares[squares > 0.0])
         self.factor: Floats | None = None  # R, of some of the features
+        self.independent = False  # whether products show that all features are
         if self.features.size and not of_losses(designs):
             self._find(designs, scale)
 
     def _find(self, designs: Sequence[Any], scale: Floats) -> None:
         E, unit = self.features, np.outer(self.size, self.size)
         products = sum(s * np.asarray(design.gram_block(E, E)) for s, design in zip(scale, designs, strict=True)) / unit
-        if full_rank(products):
+        self.independent = full_rank(products)
+        if self.independent:
             self.factor = cholesky(products).T
             return
         columns = [design.columns(E) for design in designs]
