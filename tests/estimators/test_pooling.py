@@ -22,6 +22,7 @@ from msmtfl._objective.pooling import certify_pooling
 from msmtfl._paths.families.pooling_path import pooling_ridge
 from msmtfl._solvers.coupled.pooling import Pooling
 from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.solvers import pooling_for
 from msmtfl.compare.entrants import default_models
 from msmtfl.model_files import load_model, save_model
 
@@ -210,6 +211,27 @@ def test_the_certificate_is_no_formality(where):
     assert right.gap < 1e-12
     assert wrong.gap >= (worse - value) / zero > 1e-9
     assert wrong.doubt.kind == "far"
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+@pytest.mark.parametrize("size", [0.0, 1e-9, 1e-3, -1.0])
+def test_coefficients_that_are_far_too_small_are_not_certified(loss, size):
+    """What nothing penalises is looked for at the size that the data allow, not only at that of what was found."""
+    X, y, task = sample()
+    y = np.floor(np.exp(0.3 * y)) if loss == "poisson" else y
+    problem = PartialPooling(3.0, loss=loss)._make_problem(X, y, task, None)
+    penalty = pooling_ridge(problem, 3.0, 0.0)
+    b, V = pooling_for(problem).one(3.0, 0.0)
+    P = np.concatenate([b, V.ravel()])
+
+    def value(P):
+        b, *V = P.reshape(-1, problem.d)
+        return penalty.value(P) + sum(x.loss(b + v) for x, v in zip(problem.designs, V, strict=True)) / penalty.n
+
+    share = (value(size * P) - value(P)) / value(np.zeros_like(P))
+    assert share > 1e-4
+    assert certify_pooling(problem.designs, size * P, penalty).gap >= share
+    assert certify_pooling(problem.designs, P, penalty).gap < 1e-10
 
 
 def test_from_statistics():

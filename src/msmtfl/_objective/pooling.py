@@ -94,7 +94,8 @@ def certify_pooling(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) ->
     With h minus the gradient of half the objective in one entry of b or V, and a the ridge there, moving that entry by t
     gains no more than h t - a t^2 / 2, and all entries together no more than the sum of that, as the loss is convex. So the
     gap is at most the sum over entries of h^2 / (2 a), or of |h| T where that is less: T is how far the optimum is looked
-    for (`FAR`). It is at most the objective itself, too. What rounding may hide of gradients is added to them.
+    for, `FAR` times what was found or, if that is more, what a column alone would need to fit the targets. It is at most
+    the objective itself, too. What rounding may hide of gradients is added to them.
     """
     ridge = np.vstack([penalty.of_common, penalty.of_deviations])
     certificate = certify_ridges(designs, P, np.zeros_like(ridge), ridge, np.ones(len(designs)))
@@ -136,8 +137,11 @@ def _gap(designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale:
     slopes = np.where(fixed, 0.0, np.vstack([gradients.sum(axis=0), gradients]) - ridge * parts)
     hidden = np.where(fixed, 0.0, np.vstack([noise.sum(axis=0), noise]))
     error = np.where(parts != 0.0, np.abs(slopes - bound * np.sign(parts)), np.maximum(np.abs(slopes) - bound, 0.0))
-    reach = FAR * np.maximum(np.abs(parts), np.abs(W).max(axis=0))
     unit = float(2.0 * sum(s * task.unit for s, task in zip(scale, tasks, strict=True)))
+    # coefficients may be 0 though the best ones are not: what a column alone would need to fit all there is counts, too
+    length = np.sqrt(np.vstack([squares.sum(axis=0), squares]))
+    alone = np.divide(np.sqrt(unit), length, out=np.zeros_like(length), where=length > 0.0)
+    reach = FAR * np.maximum(np.maximum(np.abs(parts), np.abs(W).max(axis=0)), alone)
 
     # no loss is below 0: where samples are all but interpolated, what is left of the objective is all there is to gain
     losses = sum(s * design.loss(w) for s, design, w in zip(scale, designs, W, strict=True))
@@ -149,7 +153,7 @@ def _gap(designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale:
         by_slopes = over_unit(2.0 * float(np.where(fixed, 0.0, np.minimum(found, linear)).sum()), unit)
         return min(by_slopes, above)
 
-    length = np.sqrt(np.vstack([squares.sum(axis=0), squares])) * np.sqrt(np.append(yy.sum(), yy))[:, None]
+    length = length * np.sqrt(np.append(yy.sum(), yy))[:, None]
     kkt = np.divide(error, length, out=np.zeros_like(slopes), where=length > 0.0).max(initial=0.0)
     return gain(hidden), gain(np.zeros_like(hidden)), float(kkt)
 
