@@ -108,6 +108,20 @@ def test_a_page_measures_by_the_loss_of_the_model(loss):
     assert not [wrong for wrong in SQUARED if wrong in text]
 
 
+def test_a_search_by_deviances_is_measured_at_points_that_other_folds_choose():
+    X, y = make_data("poisson")
+    options = {"loss": "poisson", "task_column": "site", "cv": 3, "thetas": [np.inf]}
+    one = MSMTFLCV(lams=[0.1], scoring="neg_deviance", **options).fit(X, y)  # where there is nothing to choose
+    two = MSMTFLCV(lams=[0.1], **options).fit(X, y)
+    crossed, own = (ModelFacts(model, None, read_samples(model, X, y, None, None, None)) for model in (one, two))
+    assert (crossed.by_fold[2], own.by_fold[2]) == (True, False)
+    np.testing.assert_allclose(crossed.by_fold[0], own.by_fold[0], rtol=1e-6)
+    np.testing.assert_allclose(crossed.errors.relative, own.errors.relative, rtol=1e-6)
+    assert "each predicted with parameters that the other folds chose, the deviance is" in text_of(
+        report_html(one, X=X, y=y)
+    )
+
+
 def test_without_its_rows_a_model_of_counts_has_no_share_explained(tmp_path):
     X, y = make_data("poisson")
     model = MSMTFLCV(loss="poisson", task_column="site", cv=3, lams=[0.2, 0.1, 0.05]).fit(X, y)

@@ -13,8 +13,10 @@ from .._estimators.families import family_of
 from .._estimators.fitted import loss_of, separate
 from .._objective.losses import loss_named
 from .._paths.choice import points_without
+from .._paths.searched import cross_fits
 from .._runtime.naturally import natural_order
 from ..compare.evidence import Evidence, clear_from
+from ..compare.of_losses import DEVIANCE
 from ..compare.scoring import NMSE, Measure
 from ..plots.views import (
     SearchGrid,
@@ -42,6 +44,7 @@ from .subject import Subject
 from .sureness import Sureness
 
 TINY = 1e-300
+SCORED = "test_deviance"  # in `cv_results_`, where a search scored by it
 UNLIKE = 30.0  # times that one standard deviation is another from which on coefficients have a scale each
 
 FIT = {
@@ -235,7 +238,7 @@ class ModelFacts:
         """(folds, m) each: mean losses of rows held out, and their weights; and whether each fold was predicted with the
         parameters that the others choose. None if no rows were held out, or if nobody knows their losses."""
         if self.by_own_loss:
-            return None if self._own is None else (*self._own, False)
+            return self._own
         if measures(self.model):
             loss, weight = held_out(self.model, points_without(self.model))
             return loss, np.where(np.isfinite(loss), weight, 0.0), True
@@ -256,11 +259,14 @@ class ModelFacts:
         return not self.classes and self.measure != NMSE
 
     @cached_property
-    def _own(self) -> tuple[Floats, Floats] | None:
+    def _own(self) -> tuple[Floats, Floats, bool] | None:
         kind = numbers_of(self.model)
         if kind is None or self.samples is None or not self.samples.held_out:
             return None
-        return losses_by_fold(kind, self.samples)
+        if self.measure == DEVIANCE and cross_fits(self.model) and SCORED in self.model.cv_results_:
+            loss, weight = held_out(self.model, points_without(self.model), SCORED)
+            return loss, np.where(np.isfinite(loss), weight, 0.0), True
+        return (*losses_by_fold(kind, self.samples), False)
 
     @cached_property
     def errors(self) -> HeldOut | None:

@@ -124,7 +124,7 @@ def gains_table(facts: ModelFacts) -> Table | None:
         Column("Gain", [Cell(percent(x), float(x)) for x in share], True, "share of the lasso's error that is saved"),
         texts("Verdict", verdict, "clear at a false discovery rate of 5 % over all tasks"),
     ]
-    return Table("gains", "What sharing gained, by task", columns, measured, MOST_ROWS_SHOWN)
+    return Table("gains", f"What sharing gained, by {facts.subject.task}", columns, measured, MOST_ROWS_SHOWN)
 
 
 def features_table(facts: ModelFacts) -> Table:
