@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, LassoMTL, PretrainedMTL, PretrainedMTLCV, TaskKFold, compare_models, stability_selection
 from msmtfl._paths.families.pretraining import OffsetFolds, Stack, dealt, pretrain
+from msmtfl.model_files import load_model, save_model
 
 
 @parametrize_with_checks([PretrainedMTL(), PretrainedMTLCV(lams=3, cv=2, alphas=[0.5], offset_folds=2)])
@@ -266,3 +267,67 @@ def test_it_predicts_better_than_what_it_is_made_of():
     mine, pooled, apart = np.mean(errors, axis=0)
     assert mine < 0.95 * pooled
     assert mine < 0.9 * apart
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+def test_a_ridge_in_both_steps(alpha):
+    """Both steps by hand: a ridge is a sample more for every feature, with a target of 0."""
+    X, y, task = sample()
+    lam, lam_common, ratio, m, d = 0.05, 0.2, 0.6, 4, X.shape[1]
+
+    def net(A, t, strength, factors):
+        """Minimise |Aw - t|^2 / n + strength (ratio |f w|_1 + (1 - ratio) / 2 |f w|^2)."""
+        n, B = len(t), A / factors
+        rows = np.vstack([B, np.sqrt(0.5 * n * (1 - ratio) * strength) * np.eye(d)])
+        share = 0.5 * ratio * strength * n / len(rows)
+        return lasso(rows, np.append(t, np.zeros(d)), share) / factors
+
+    def pooled(on):
+        return net(within(X[on], task[on]), within(y[on], task[on]), lam_common, np.ones(d))
+
+    b, offset = pooled(np.ones(len(y), dtype=bool)), np.zeros(len(y))
+    for held in folds_of(X, y, task):
+        offset[held] = within(X, task)[held] @ pooled(~held)
+    factors = np.where(b != 0, 1.0, 1.0 / alpha if alpha else 1e9)
+    coefs = []
+    for label in range(m):
+        on = task == label
+        left = within(y[on] - (1 - alpha) * offset[on], task[on])
+        coefs.append((1 - alpha) * b + net(within(X[on], task[on]), left, lam * m, factors))
+    model = PretrainedMTL(lam, lam_common, alpha, l1_ratio=ratio).fit(X, y, task=task)
+    np.testing.assert_allclose(model.coef_common_, b, atol=1e-9)
+    np.testing.assert_allclose(model.coef_, coefs, atol=1e-8)
+    assert model.converged_
+    assert model.dual_gap_ < 1e-10
+    assert model.certificate_.unique
+
+
+def test_the_ends_of_a_ridge():
+    X, y, task = sample()
+    none = PretrainedMTL(0.05, 0.2, 0.3, l1_ratio=1).fit(X, y, task=task)
+    np.testing.assert_array_equal(none.coef_, PretrainedMTL(0.05, 0.2, 0.3).fit(X, y, task=task).coef_)
+    only = PretrainedMTL(0.05, 0.2, 0.3, l1_ratio=0).fit(X, y, task=task)
+    assert only.coef_common_.all()
+    assert only.dual_gap_ < 1e-8
+    factors = np.linspace(0.0, 2.0, X.shape[1])
+    options = {"l1_ratio": 0.4, "standardize": True, "penalty_factors": factors}
+    apart = PretrainedMTL(0.05, 0.2, 1.0, **options).fit(X, y, task=task)
+    plain = LassoMTL(0.05, **options).fit(X, y, task=task)
+    np.testing.assert_allclose(apart.coef_, plain.coef_, rtol=1e-10, atol=1e-12)
+    assert apart.objective_ == pytest.approx(plain.objective_, rel=1e-10)
+
+
+def test_searches_of_a_ridge(tmp_path):
+    X, y, task = sample(n=16)
+    options = {"alphas": [0.0, 0.5], "cv": 2, "offset_folds": 2}
+    model = PretrainedMTLCV([0.2, 0.05], l1_ratio=[1.0, 0.5], **options).fit(X, y, task=task)
+    alone = [PretrainedMTLCV([0.2, 0.05], l1_ratio=one, **options).fit(X, y, task=task) for one in (1.0, 0.5)]
+    np.testing.assert_allclose(model.l1_ratio_scores_, [one.best_score_ for one in alone], rtol=1e-10)
+    again = PretrainedMTL(model.lam_, model.lam_common_, model.alpha_, offset_folds=2, l1_ratio=model.l1_ratio_).fit(
+        X, y, task=task
+    )
+    np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-9)
+    surface = alone[1].complete_surface(X, y, task=task).surface_
+    assert surface.dual_gap.max() < 1e-10
+    save_model(alone[1], tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").coef_, alone[1].coef_)

@@ -61,7 +61,7 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
         and of uniqueness holds for both steps."""
         second = second_step(problem, first, alpha)
         lam = default_lam(lam, largest_lam(second))
-        penalty = ConcaveRows(lam, np.inf, second.factors)
+        penalty = ConcaveRows(lam, np.inf, second.factors, l1_ratio=second.l1_ratio)
         solver = solver_for(second, penalty, lam=lam, n_jobs=self.n_jobs, near=near)
         listener = None if isinstance(self, GridSearch) else Monitor(self, 1, problem.m)
         solution = run_stages(
@@ -203,6 +203,12 @@ class PretrainedMTL(Pretrained):
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the
         column adds nothing to its linear predictor.
+    l1_ratio : float, default=1
+        The share of both steps' penalties that is as above, as in scikit-learn's ElasticNet;
+        the rest of each is a ridge of its strength: in the first step (1 - l1_ratio) lam_common
+        / 2 times the sum of b_j^2, in the second (1 - l1_ratio) lam / 2 times the sum of
+        (f_ji w_ji)^2. By default there is none. With 0 there is nothing else: the first step
+        then uses every feature.
 
     Attributes
     ----------
@@ -328,6 +334,7 @@ class PretrainedMTL(Pretrained):
         bounds=None,
         feature_groups=None,
         unknown_category="error",
+        l1_ratio=1.0,
     ):
         self.lam = lam
         self.lam_common = lam_common
@@ -347,6 +354,7 @@ class PretrainedMTL(Pretrained):
         self.bounds = bounds
         self.feature_groups = feature_groups
         self.unknown_category = unknown_category
+        self.l1_ratio = l1_ratio
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -407,6 +415,6 @@ def pretrained_coef(model: Any, part: Problem) -> Floats:
     limits = {"tol": np.inf, "max_iter": model.max_iter or 0}
     (first,) = pretrain(part, np.array([model.lam_common_]), folds, **limits)
     second = second_step(part, first, model.alpha_)
-    penalty = ConcaveRows(model.lam_, np.inf, second.factors)
+    penalty = ConcaveRows(model.lam_, np.inf, second.factors, l1_ratio=second.l1_ratio)
     solution = run_stages(penalty, solver_for(second, penalty, lam=model.lam_), max_stages=1, tol=np.inf)
     return np.asarray((1.0 - model.alpha_) * first.coef + solution.stages[-1].coef)

@@ -10,7 +10,7 @@ from ..._objective.penalties import ConcaveRows
 from ..._paths.families.pretrained_path import PretrainedGrid
 from ..families import LAM, Family, Part, Strength, Variant, at_once
 from ..fitted import loss_of
-from ..words.formula_texts import Penalty, penalised
+from ..words.formula_texts import Penalty, mixed, penalised
 from ..words.grid_words import GridWords, Levels, Results, number
 from .fit import PretrainedMTL, pretrained_coef
 from .search import PretrainedMTLCV
@@ -43,12 +43,21 @@ def of_pretrained(model: Any) -> Penalty:
     outside = "no vⱼᵢ outside S" if model.alpha_ == 0.0 else "α = " + f"{model.alpha_:.4g}"
     text = "λ Σ_{j∈S} |vⱼᵢ|" + ("  +  λ/α Σ_{j∉S} |vⱼᵢ|" if model.alpha_ else "")
     start = "wᵢ = b + vᵢ" if model.alpha_ == 0.0 else "wᵢ = (1 − α) b + vᵢ"
+    ratio = getattr(model, "l1_ratio_", model.l1_ratio)
     first = (
-        "b, of support S, minimises 1/N Σᵢ ‖Xᵢ b − yᵢ‖²  +  λ_c ‖b‖₁"
+        "b, of support S, minimises 1/N Σᵢ ‖Xᵢ b − yᵢ‖²  +  " + mixed(ratio, "λ_c ‖b‖₁", "λ_c/2 ‖b‖²")
         if loss_of(model) == "squared"
         else ("b, of support S, is one lasso for all tasks with the strength λ_c")
+        + ("" if ratio == 1.0 else f" and l1_ratio = {ratio:.4g}")
     )
     return text, [start, first, outside]
+
+
+def _squares(model: Any) -> str:
+    """The ridge of the second step, with the squares of the lasso's factors."""
+    if model.alpha_ == 1.0:
+        return "λ/2 Σ vⱼᵢ²"
+    return "λ/2 Σ_{j∈S} vⱼᵢ²" + ("  +  λ/(2α²) Σ_{j∉S} vⱼᵢ²" if model.alpha_ else "")
 
 
 FAMILIES = (
@@ -64,7 +73,7 @@ FAMILIES = (
                 when_named=True,
             ),
         ),
-        formula=penalised(of_pretrained),
+        formula=penalised(of_pretrained, _squares),
         strengths=(
             LAM,
             Strength("alpha", "α"),

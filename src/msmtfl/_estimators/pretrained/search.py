@@ -130,6 +130,13 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the
         column adds nothing to its linear predictor.
+    l1_ratio : float or list of floats, default=1
+        The share of both steps' penalties that is as above, as in scikit-learn's ElasticNet;
+        the rest of each is a ridge of its strength: in the first step (1 - l1_ratio) lam_common
+        / 2 times the sum of b_j^2, in the second (1 - l1_ratio) lam / 2 times the sum of
+        (f_ji w_ji)^2. By default there is none. With 0 there is nothing else: the first step
+        then uses every feature. Of several values, which share folds, the one with the best
+        score is taken: `l1_ratio_`.
 
     Attributes
     ----------
@@ -184,6 +191,11 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
         :mod:`msmtfl._solvers.residual_scale`.
+    l1_ratio_ : float
+        The value of l1_ratio that the model was fitted with.
+    l1_ratio_scores_ : ndarray of shape (n_ratios,)
+        With several values of l1_ratio: the best mean score at each (of a criterion: minus
+        its least value). `cv_results_` and `surface_` are those of `l1_ratio_`.
     lams_ : ndarray of shape (K,)
         The values of lam of the grid.
     best_point_ : tuple of int
@@ -291,6 +303,7 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         bounds=None,
         feature_groups=None,
         unknown_category="error",
+        l1_ratio=1.0,
     ):
         self.lams = lams
         self.alphas = alphas
@@ -316,6 +329,7 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         self.bounds = bounds
         self.feature_groups = feature_groups
         self.unknown_category = unknown_category
+        self.l1_ratio = l1_ratio
 
     def _check_params(self) -> None:
         super()._check_params()

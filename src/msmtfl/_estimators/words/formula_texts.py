@@ -23,11 +23,16 @@ def squares_of_entries(model: Any) -> str:
 def _with_ridge(model: Any, text: str, squares: Callable[[Any], str]) -> str:
     """The penalty of a model, of which the share l1_ratio is a norm."""
     ratio = getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 1.0))
+    return text if ratio == 1.0 else mixed(ratio, text, squares(model))
+
+
+def mixed(ratio: float, text: str, squares: str) -> str:
+    """A penalty, of which the share `ratio` is a norm and the rest a ridge."""
     if ratio == 1.0:
         return text
     if ratio == 0.0:
-        return squares(model)
-    return f"{ratio:.4g} [{text}]  +  {1.0 - ratio:.4g} [{squares(model)}]"
+        return squares
+    return f"{ratio:.4g} [{text}]  +  {1.0 - ratio:.4g} [{squares}]"
 
 
 def penalised(
