@@ -168,9 +168,7 @@ def _gap(
     return gain(hidden), gain(np.zeros_like(hidden)), float(kkt)
 
 
-def _dependent(
-    designs: Sequence[Any], P: Floats, penalty: PoolingRidge, shared: SharedMoves
-) -> tuple[Ints, ...]:
+def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge, shared: SharedMoves) -> tuple[Ints, ...]:
     """Of each task: features of a direction that may be free. V is determined where it is penalised; b where it is, or
     else if no combination of columns is constant in all tasks."""
     out = [NONE] * len(designs)
