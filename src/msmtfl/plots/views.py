@@ -249,12 +249,13 @@ def knowing_nothing(model: Any) -> Floats:
     return np.asarray((entr(share) + entr(1.0 - share)).sum(axis=1))
 
 
-def held_out(model: Any, points: Ints) -> tuple[Floats, Floats]:
+def held_out(model: Any, points: Ints, column: str | None = None) -> tuple[Floats, Floats]:
     """(folds, m) each: mean loss of the rows held out at a point of a CV model's grid for each fold, and its weight; of more
-    than two classes each against the rest, all together. Tasks that `add_task` added had none held out: NaN, of weight 0."""
+    than two classes each against the rest, all together. Tasks that `add_task` added had none held out: NaN, of weight 0.
+    `column`: of the losses in `cv_results_`, if not the squared errors or log-losses."""
     loss, weight = (
         np.array([model.cv_results_[name][p][f] for f, p in enumerate(points)])
-        for name in (_test_loss(model), "test_weight")
+        for name in (column or _test_loss(model), "test_weight")
     )
     classes = len(getattr(model, "classes_", ()))
     if classes > 2:

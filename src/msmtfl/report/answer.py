@@ -150,6 +150,13 @@ def error(facts: ModelFacts) -> str:
         return (
             f"On rows held out its log-loss is {percent(found.share, 0)} below that of {of_each} class shares{spread}."
         )
+    if facts.by_own_loss:
+        loss, nothing = facts.words.loss, facts.words.nothing
+        of_nothing = f"that of {of_each} {nothing} {number(found.nothing)}"
+        begin = f"On rows held out the mean {loss} is {number(found.loss)}, {of_nothing}"
+        if found.share <= 0:
+            return f"{begin}: the features explain nothing of it."
+        return f"{begin}: {percent(found.share, 0)} of it is {facts.words.saved}{spread}."
     off = f"On rows held out predictions are off by {number(np.sqrt(found.loss))}"
     mean = f"{of_each} mean by {number(np.sqrt(found.nothing))}"
     if found.share <= 0:
@@ -170,6 +177,5 @@ def sure(facts: ModelFacts) -> str:
     n, better = int(known.sum()), int((facts.errors.relative[known] < 1).sum())
     if not n:
         return ""
-    than = "class shares" if facts.classes else "mean"
     which = facts.subject.some_of(better, n)
-    return f"It beats the {facts.subject.task}'s own {than} in {which}."
+    return f"It beats the {facts.subject.task}'s own {facts.words.nothing} in {which}."

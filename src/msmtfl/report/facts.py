@@ -13,9 +13,11 @@ from .._estimators.families import family_of
 from .._estimators.fitted import loss_of, separate
 from .._objective.losses import loss_named
 from .._paths.choice import points_without
+from .._paths.searched import cross_fits
 from .._runtime.naturally import natural_order
 from ..compare.evidence import Evidence, clear_from
-from ..compare.scoring import Measure
+from ..compare.of_losses import DEVIANCE
+from ..compare.scoring import NMSE, Measure
 from ..plots.views import (
     SearchGrid,
     clear_gains,
@@ -23,7 +25,6 @@ from ..plots.views import (
     gain_over_lasso,
     held_out,
     knowing_nothing,
-    measure_of,
     measures,
     over_folds,
     search_grid,
@@ -37,11 +38,13 @@ from ..sharing import (
     split_classes,
     variables_of,
 )
+from .measured import WORDS, ErrorWords, losses_by_fold, measure_under, numbers_of, units_of
 from .samples import Samples
 from .subject import Subject
 from .sureness import Sureness
 
 TINY = 1e-300
+SCORED = "test_deviance"  # in `cv_results_`, where a search scored by it
 UNLIKE = 30.0  # times that one standard deviation is another from which on coefficients have a scale each
 
 FIT = {
@@ -94,7 +97,7 @@ class ModelFacts:
     family : what is known of its family
     stages : its stages; none of a model that is not made in stages
     searched : whether it has the errors of a grid on which it chose its parameters
-    measure : what its errors are
+    measure, words : what its errors are, and are called: those of its own loss
     shares : whether it is a model that lets tasks share, and there are some
     subject : what target and tasks are called
     samples : rows of the data and their predictions, if they are at hand
@@ -119,7 +122,8 @@ class ModelFacts:
         self.stages: list[Any] = list(getattr(model, "stages_", ()))
         self.searched = hasattr(model, "cv_results_")
         self.shares = self.m > 1 and self.family.shares
-        self.measure: Measure = measure_of(model)
+        self.measure: Measure = measure_under(model)
+        self.words: ErrorWords = WORDS[self.measure]
         self.subject = subject or Subject()
         self.samples = samples
         self.sure = sure
@@ -232,7 +236,9 @@ class ModelFacts:
     @cached_property
     def by_fold(self) -> tuple[Floats, Floats, bool] | None:
         """(folds, m) each: mean losses of rows held out, and their weights; and whether each fold was predicted with the
-        parameters that the others choose. None if no rows were held out, or if their deviance alone was looked at."""
+        parameters that the others choose. None if no rows were held out, or if nobody knows their losses."""
+        if self.by_own_loss:
+            return self._own
         if measures(self.model):
             loss, weight = held_out(self.model, points_without(self.model))
             return loss, np.where(np.isfinite(loss), weight, 0.0), True
@@ -246,9 +252,25 @@ class ModelFacts:
         total = np.bincount(at, own.weight * size, shape[0] * self.m).reshape(shape)
         return np.divide(total, weight, out=np.full(shape, np.nan), where=weight > 0), weight, False
 
+    @property
+    def by_own_loss(self) -> bool:
+        """Whether errors are those of another loss than the squared one, which a search does not keep beside what nothing
+        but the task would cost: the rows of the fit must be at hand."""
+        return not self.classes and self.measure != NMSE
+
+    @cached_property
+    def _own(self) -> tuple[Floats, Floats, bool] | None:
+        kind = numbers_of(self.model)
+        if kind is None or self.samples is None or not self.samples.held_out:
+            return None
+        if self.measure == DEVIANCE and cross_fits(self.model) and SCORED in self.model.cv_results_:
+            loss, weight = held_out(self.model, points_without(self.model), SCORED)
+            return loss, np.where(np.isfinite(loss), weight, 0.0), True
+        return (*losses_by_fold(kind, self.samples), False)
+
     @cached_property
     def errors(self) -> HeldOut | None:
-        """None if no rows were held out, or if their deviance alone was looked at."""
+        """None if no rows were held out, or if nobody knows their losses."""
         if self.by_fold is None or self.unit is None:
             return None
         loss, weight, _ = self.by_fold
@@ -259,6 +281,9 @@ class ModelFacts:
     @cached_property
     def unit(self) -> Floats | None:
         """(m,): the loss of knowing nothing but the task's mean or class shares; None where it is not known."""
+        if self.by_own_loss:
+            kind = numbers_of(self.model)
+            return None if kind is None or self.samples is None else units_of(kind, self.samples)
         return knowing_nothing(self.model) if hasattr(self.model, "target_sd_") else None
 
     @cached_property
@@ -268,7 +293,7 @@ class ModelFacts:
             return None
         loss, weight, _ = self.by_fold
         known = np.where(np.isfinite(loss) & (self.unit > 0), weight, 0.0)
-        base, lost = (known * self.unit).sum(axis=1), (np.nan_to_num(loss) * known).sum(axis=1)
+        base, lost = (known * np.nan_to_num(self.unit)).sum(axis=1), (np.nan_to_num(loss) * known).sum(axis=1)
         seen = base > 0
         if not seen.any():
             return None
@@ -287,7 +312,7 @@ class ModelFacts:
     def gain(self) -> tuple[Floats, Floats] | None:
         """(m,) each: error less that of the best lasso of the grid, and how far its interval reaches; None where the fit
         cannot know."""
-        if not measures(self.model) or not self.shares:
+        if not measures(self.model) or not self.shares or self.by_own_loss:
             return None
         try:
             return gain_over_lasso(self.model)

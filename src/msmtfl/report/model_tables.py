@@ -42,7 +42,7 @@ def tasks_table(facts: ModelFacts) -> Table:
     columns = [texts(facts.subject.task.capitalize(), model.tasks_[place])]
     if np.isfinite(facts.n_samples).all():
         columns.append(counts("Rows", facts.n_samples[place]))
-    if facts.unit is not None:
+    if hasattr(model, "target_sd_"):
         columns += _targets(facts, place)
     columns.append(counts("Features used", facts.sharing.support.sum(axis=1)[place], "with a coefficient other than 0"))
     if facts.errors is not None:
@@ -51,6 +51,8 @@ def tasks_table(facts: ModelFacts) -> Table:
             each = ", of each class against the rest, added up"
             each *= len(facts.classes) > 2 and not classes_together(model)
             columns.append(figures("Held-out log-loss", loss, f"mean over rows held out{each}"))
+        elif facts.by_own_loss:
+            columns.append(figures(f"Held-out {facts.words.loss}", loss, "mean over rows held out"))
         else:
             root = "root of the mean squared error of rows held out, in the target's units"
             columns.append(figures("Held-out error", np.sqrt(loss), root))
@@ -68,7 +70,9 @@ def _more_of_tasks(facts: ModelFacts, place: Ints) -> list[Column]:
         out.append(figures("90 % within ±", radii[place], "of new rows like these, how far from their prediction"))
     auc = performance.auc_by_task(facts)
     if auc is not None:
-        out.append(figures("AUC", auc[place], "area under the ROC curve: 0.5 is chance, 1 is perfect"))
+        own = facts.samples is not None and not facts.samples.held_out
+        of = ", of rows that the model itself predicts" * own
+        out.append(figures("AUC", auc[place], f"area under the ROC curve{of}: 0.5 is chance, 1 is perfect"))
     notes = [_note(facts, int(i), radii) for i in place]
     return [*out, texts("Note", notes, wraps=True)] if any(notes) else out
 
@@ -120,7 +124,7 @@ def gains_table(facts: ModelFacts) -> Table | None:
         Column("Gain", [Cell(percent(x), float(x)) for x in share], True, "share of the lasso's error that is saved"),
         texts("Verdict", verdict, "clear at a false discovery rate of 5 % over all tasks"),
     ]
-    return Table("gains", "What sharing gained, by task", columns, measured, MOST_ROWS_SHOWN)
+    return Table("gains", f"What sharing gained, by {facts.subject.task}", columns, measured, MOST_ROWS_SHOWN)
 
 
 def features_table(facts: ModelFacts) -> Table:

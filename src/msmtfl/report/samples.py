@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +29,7 @@ class Samples:
     targets : per task (n,) of the rows that are shown; of classes their codes
     predicted : per task (n,), or (n, classes) probabilities
     held_out : whether each row was predicted by the model without the row's fold; rows that no fold held out are not shown
+    folds, weights : per task (n,) of rows that were predicted so
     """
 
     data: TaskData
@@ -36,6 +37,8 @@ class Samples:
     targets: list[Floats]
     predicted: list[Floats]
     held_out: bool
+    folds: list[Ints] = field(default_factory=list)
+    weights: list[Floats] = field(default_factory=list)
 
     def observed(self, i: int) -> Floats:
         """(n,): targets of a task, of classes their codes."""
@@ -65,7 +68,8 @@ def read_samples(model: Any, X: Any, y: Any, task: Any, sample_weight: Any, offs
     if scores is not None and scores.fold_of is not None and len(scores.fold_of) == data.X.shape[0]:
         held = _without_folds(data, places, scores)
         if _are_of_the_fit(model, held, scores, loss):
-            return Samples(data, places, [y for y, _ in held], [_response(model, f, loss) for _, f in held], True)
+            found = [_response(model, f, loss) for _, f in held]
+            return Samples(data, places, [y for y, _ in held], found, True, *_folds(data, places, scores))
     linear = [_linear(data, place, coef[i], level[i]) for i, place in enumerate(places)]
     targets = [np.empty(0) if place < 0 else np.asarray(data.tasks[place].y) for place in places]
     return Samples(data, places, targets, [_response(model, one, loss) for one in linear], False)
@@ -96,6 +100,23 @@ def _without_folds(data: TaskData, places: Ints, scores: HeldOutScores) -> list[
         every = _linear(data, int(place), coefs[i], levels[i]).reshape(-1, F, K)
         out.append((np.asarray(task.y)[some], every[some, fold[some]]))
     return out
+
+
+def _folds(data: TaskData, places: Ints, scores: HeldOutScores) -> tuple[list[Ints], list[Floats]]:
+    """Per task the folds (n,) of the rows that had one, and their weights."""
+    assert scores.fold_of is not None
+    folds, weights = [], []
+    for i, place in enumerate(places):
+        if i >= scores.m or place < 0:
+            folds.append(np.empty(0, dtype=np.intp))
+            weights.append(np.empty(0))
+            continue
+        task = data.tasks[place]
+        fold = np.asarray(scores.fold_of[task.rows])
+        weight = np.ones(len(fold)) if task.weight is None else np.asarray(task.weight)
+        folds.append(fold[fold >= 0])
+        weights.append(weight[fold >= 0])
+    return folds, weights
 
 
 def _are_of_the_fit(model: Any, held: list[tuple[Floats, Floats]], scores: HeldOutScores, loss: Loss) -> bool:

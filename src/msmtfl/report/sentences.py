@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .._estimators.fitted import BETWEEN_TASKS, noted
+from .._estimators.fitted import BETWEEN_TASKS, noted, of_survival
 from .._estimators.intervals import task_radii
 from .._estimators.words.odd_tasks import odd_in_words
 from .._objective.certificates import CRITICAL, Certificate
@@ -33,7 +33,8 @@ def choice(facts: ModelFacts) -> str:
         some = "" if valued == points else f"{valued:,} of {points:,} candidates, those with a convex penalty"
         return f"{model.selection.upper()} chose {what} from {some or counted(points, 'candidate')}, without folds"
     rule = ": the simplest model within one standard error of the best" if model.selection == "1se" else ""
-    return f"Cross-validation in {model.n_splits_} folds chose {what} from {counted(points, 'candidate')}{rule}"
+    by = f" by their {facts.grid.measure}" if facts.by_own_loss and facts.grid is not None else ""
+    return f"Cross-validation in {model.n_splits_} folds chose {what} from {counted(points, 'candidate')}{by}{rule}"
 
 
 def strengths(facts: ModelFacts) -> list[str]:
@@ -132,12 +133,13 @@ def prediction(facts: ModelFacts) -> str:
     """How well the model predicts, as far as the fit knows."""
     errors = facts.errors
     crossed = facts.by_fold is not None and facts.by_fold[2]
-    if not crossed and facts.grid is not None and facts.model.n_splits_:
+    if errors is None and facts.grid is not None and facts.model.n_splits_:
         value, folds = facts.grid.values[tuple(facts.grid.chosen)], facts.model.n_splits_
         measure = facts.grid.measure.removeprefix("held-out ")
+        measure = facts.words.loss if measure == "deviance" and facts.by_own_loss else measure
         return (
             f"On rows held out in {folds} folds the mean {measure} is {number(value)}. The same folds chose the parameters: "
-            "new data will be predicted less well."
+            f"new data will be predicted less well.{_in_order(facts) or _with_rows(facts)}"
         )
     if errors is None:
         way = "selection='min' with several folds" if facts.searched else facts.family.search.__name__
@@ -150,14 +152,12 @@ def prediction(facts: ModelFacts) -> str:
     if not np.isfinite(of_task).any():
         return "The targets of all tasks are constant."
     error = errors.overall(of_task)
-    loss, unit = (
-        ("log-loss", "that of the class shares") if facts.classes else ("squared error", "the targets' variance")
-    )
     folds = len(facts.by_fold[0]) if facts.by_fold is not None else 0
     own = f"each {facts.subject.task} by itself, " * (facts.m > 1)
     said = (
         f"On rows held out in {folds} folds{', each predicted with parameters that the other folds chose' * crossed}, the "
-        f"{loss} is {percent(error)} of {unit} ({own}{facts.measure.name} {number(error)}, mean by size)"
+        f"{facts.words.loss} is {percent(error)} of {facts.words.unit} "
+        f"({own}{facts.measure.name} {number(error)}, mean by size)"
     )
     if np.isfinite(of_task).sum() > 1:
         extremes = (np.nanargmin(of_task), np.nanargmax(of_task))
@@ -165,9 +165,29 @@ def prediction(facts: ModelFacts) -> str:
         said += f": from {ends[0]} to {ends[1]}"
     poor = int((of_task >= 1).sum())
     if poor:
-        said += f". In {facts.subject.counted(poor)} it is no better than {'these' if facts.classes else 'the mean'}"
+        than = "these" if facts.classes else f"the {facts.words.nothing}"
+        said += f". In {facts.subject.counted(poor)} it is no better than {than}"
     said += "" if crossed else ". The same folds chose the parameters: new data will be predicted a little less well"
     return f"{said}."
+
+
+def _in_order(facts: ModelFacts) -> str:
+    """How well the order of times until an event is predicted."""
+    found = np.asarray(getattr(facts.model, "concordance_", []), dtype=np.float64)
+    if not np.isfinite(found).any():
+        return ""
+    low, high = int(np.nanargmin(found)), int(np.nanargmax(found))
+    ends = [f"{number(found[i])} in {task(facts.model.tasks_[i])}" for i in (low, high)]
+    said = f"from {ends[0]} to {ends[1]}" if low != high else number(found[low])
+    return f" The C-index, the share of pairs whose order is predicted, is {said} (0.5 is chance, 1 is perfect)."
+
+
+def _with_rows(facts: ModelFacts) -> str:
+    """What would tell the errors of another loss than the squared one."""
+    if not facts.by_own_loss:
+        return ""
+    loss, one = facts.words.loss, facts.subject.task
+    return f" With the rows of the fit (X and y) the page tells the held-out {loss} of every {one}."
 
 
 def suspicious(facts: ModelFacts) -> str:
@@ -305,6 +325,8 @@ def intervals(facts: ModelFacts) -> str:
 
 def rows_shown(facts: ModelFacts) -> str:
     """Which predictions of rows are shown."""
+    if of_survival(facts.model):
+        return "Hazards are predicted, not times, so there are no predictions to hold against what was observed."
     if facts.samples is None:
         return ""
     if facts.samples.held_out:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .._estimators.fitted import noted
+from .._estimators.fitted import noted, of_survival
 from .words import short
 
 WORD = re.compile(r"[^\W\d_]{3,}([ _-][^\W\d_]+){0,2}")  # a name that can be counted: school, test site
@@ -66,7 +66,7 @@ def subject_of(model: Any, target: Any = None, task_name: Any = None, y: Any = N
     own = model.task_column if isinstance(model.task_column, str) else None
     one, several = task_words(task_name or columns.get("task") or own)
     named = isinstance(target, str) and target.strip()
-    return Subject(short(target) if named else "the target", one, several)
+    return Subject(short(target) if named else "the event" if of_survival(model) else "the target", one, several)
 
 
 def task_words(name: Any) -> tuple[str, str]:

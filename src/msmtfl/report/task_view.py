@@ -76,6 +76,9 @@ def _said(facts: ModelFacts, i: int) -> str:
         if facts.classes:
             way = "below" if share >= 0 else "above"
             parts.append(f"held-out log-loss {number(loss)}, {percent(abs(share), 0)} {way} that of its class shares")
+        elif facts.by_own_loss:
+            more = f"{percent(share, 0)} below" if share > 0 else "not below"
+            parts.append(f"held-out {facts.words.loss} {number(loss)}, {more} that of its {facts.words.nothing}")
         else:
             more = f"{percent(share, 0)} of its variation explained" if share > 0 else "no better than its mean"
             parts.append(f"off by {number(np.sqrt(loss))} on rows held out, {more}")

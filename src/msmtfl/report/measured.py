@@ -1,0 +1,62 @@
+"""How the errors of a model are measured and called on its page: by its own loss, as in comparisons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._data.designs import Floats
+from .._estimators.fitted import loss_of
+from ..compare.of_losses import ABSOLUTE, DEVIANCE, HAZARDS, numbers_under
+from ..compare.scoring import LOG_LOSS, NMSE, Measure, Numbers
+from .samples import Samples
+
+
+@dataclass(frozen=True)
+class ErrorWords:
+    """What is measured, what is predicted by who knows nothing but the task, what the measure is a share of, and what has
+    become of the rest."""
+
+    loss: str
+    nothing: str
+    unit: str
+    saved: str = "explained"
+
+
+WORDS = {
+    NMSE: ErrorWords("squared error", "mean", "the targets' variance"),
+    LOG_LOSS: ErrorWords("log-loss", "class shares", "that of the class shares"),
+    DEVIANCE: ErrorWords("deviance", "mean", "that of the mean"),
+    ABSOLUTE: ErrorWords("absolute error", "median", "that of the median", "saved"),
+    HAZARDS: ErrorWords("partial deviance", "equal hazards", "that of equal hazards"),
+}
+
+
+def numbers_of(model: Any) -> Numbers | None:
+    """How predictions of a regression are measured; None of a classifier."""
+    return None if hasattr(model, "classes_") else numbers_under(loss_of(model))
+
+
+def measure_under(model: Any) -> Measure:
+    """What the errors of a model are called."""
+    kind = numbers_of(model)
+    return LOG_LOSS if kind is None else kind.measure
+
+
+def losses_by_fold(kind: Numbers, samples: Samples) -> tuple[Floats, Floats]:
+    """(folds, m) each: mean losses of rows that were predicted without their fold, and their weights."""
+    F, m = 1 + max(int(fold.max(initial=0)) for fold in samples.folds), len(samples.places)
+    total, weight = np.zeros((F, m)), np.zeros((F, m))
+    for i, (fold, v) in enumerate(zip(samples.folds, samples.weights, strict=True)):
+        weight[:, i] = np.bincount(fold, v, F)
+        if len(fold):
+            total[:, i] = np.bincount(fold, v * kind.losses(samples.targets[i], samples.predicted[i]), F)
+    return np.divide(total, weight, out=np.full((F, m), np.nan), where=weight > 0), weight
+
+
+def units_of(kind: Numbers, samples: Samples) -> Floats:
+    """(m,): the losses of knowing nothing but the task; NaN of tasks without rows."""
+    data = samples.data.less_offset() if samples.data.offset_of_targets else samples.data
+    return np.array([np.nan if place < 0 else kind.unit(data.tasks[place]) for place in samples.places])

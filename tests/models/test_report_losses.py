@@ -1,0 +1,182 @@
+"""A page measures a model by its own loss, as comparisons do, and shows its formula: of every family and loss."""
+
+import html
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import mean_absolute_error, mean_gamma_deviance, mean_poisson_deviance, mean_tweedie_deviance
+
+from msmtfl import MSMTFL, MSMTFLCV, MSMTFLClassifier, MSMTFLClassifierCV
+from msmtfl._estimators.families import known_families
+from msmtfl._estimators.words.formulas import formula
+from msmtfl.compare.of_losses import DEVIANCE
+from msmtfl.model_files import load_model, save_model
+from msmtfl.report import page as report_page
+from msmtfl.report import report_html
+from msmtfl.report.facts import ModelFacts
+from msmtfl.report.measured import WORDS
+from msmtfl.report.samples import read_samples
+
+for needed in ("bokeh", "jinja2", "matplotlib"):
+    pytest.importorskip(needed)
+
+SQUARED = ("squared error", "targets' variance", "root mean square", "nMSE is", "of its variation")
+FAMILIES = [cls for family in known_families() for cls in family.classes]
+
+
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch):
+    for name in ("_coefficient_map", "_surface", "_gains_chart"):
+        monkeypatch.setattr(report_page, name, lambda facts: None)
+
+
+def make_data(kind, n=40):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((3 * n, 5)), columns=["dose", "age", "sun", "rain", "height"])
+    level = (0.5 * X["dose"] - 0.4 * X["sun"]).to_numpy() + np.repeat([0.0, 0.3, 0.6], n)
+    X["site"] = np.repeat(["north", "south", "west"], n)
+    gamma = np.exp(level) * rng.gamma(2.0, 0.5, 3 * n)
+    times, ends = rng.exponential(np.exp(-level)), rng.exponential(2.0, 3 * n)
+    if kind == "cox":
+        return X, np.column_stack([np.minimum(times, ends), times <= ends])
+    y = {
+        "squared": level + 0.5 * rng.standard_normal(3 * n),
+        "poisson": rng.poisson(np.exp(level)).astype(float),
+        "gamma": gamma,
+        "tweedie": np.where(rng.random(3 * n) < 0.3, 0.0, gamma),
+        "huber": level + 0.3 * rng.standard_normal(3 * n) + 30.0 * (rng.random(3 * n) < 0.05),
+        "two": np.where(level + 0.5 * rng.logistic(size=3 * n) > 0.2, "ill", "well"),
+        "three": np.array(["a", "b", "c"])[(level + rng.logistic(size=(3, 3 * n))).argmax(axis=0)],
+    }
+    return X, pd.Series(y[kind], name="score")
+
+
+def text_of(page):
+    body = re.sub(r"(?s)<(script|style).*?</\1>", " ", page)
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", body)))
+
+
+def formula_of(model):
+    return " ".join(formula(model).split())
+
+
+def absolute_over_median(y, p, sample_weight):
+    assert np.ptp(sample_weight) == 0  # numpy's median has no weights
+    return mean_absolute_error(y, p) / mean_absolute_error(y, np.full(len(y), np.median(y)))
+
+
+def over_mean(deviance):
+    def share(y, p, sample_weight):
+        mean = np.full(len(y), np.average(y, weights=sample_weight))
+        return deviance(y, p, sample_weight=sample_weight) / deviance(y, mean, sample_weight=sample_weight)
+
+    return share
+
+
+ORACLES = {
+    "poisson": ("deviance", over_mean(mean_poisson_deviance)),
+    "gamma": ("deviance", over_mean(mean_gamma_deviance)),
+    "tweedie": ("deviance", over_mean(lambda *a, **kw: mean_tweedie_deviance(*a, power=1.5, **kw))),
+    "huber": ("absolute error", absolute_over_median),
+}
+
+
+@pytest.mark.parametrize("loss", [pytest.param(one, marks=[pytest.mark.slow] * (one != "poisson")) for one in ORACLES])
+def test_a_page_measures_by_the_loss_of_the_model(loss):
+    X, y = make_data(loss)
+    word, share = ORACLES[loss]
+    weight = np.ones(len(y)) if loss == "huber" else np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
+    model = MSMTFLCV(loss=loss, task_column="site", cv=3, lams=[0.2, 0.1, 0.05]).fit(X, y, sample_weight=weight)
+    samples = read_samples(model, X, y, None, weight, None)
+    facts = ModelFacts(model, None, samples)
+    assert samples.held_out
+    oracle = []
+    for i, label in enumerate(model.tasks_):
+        rows = (X["site"] == label).to_numpy()
+        assert np.array_equal(samples.targets[i], y[rows])
+        oracle.append(share(y[rows], samples.predicted[i], weight[rows]))
+    np.testing.assert_allclose(facts.errors.relative, oracle, rtol=1e-9)
+    text = text_of(report_html(model, X=X, y=y, sample_weight=weight))
+    assert formula_of(model) in text
+    assert f"On rows held out in 3 folds, the {word} is" in text
+    assert f"Held-out {word}" in text
+    assert f"the mean {word} is" in text
+    assert f'compare_models(..., loss="{loss}") measures it' in text
+    assert "candidates by their held-out nMSE" in text  # what chose, whatever measures
+    assert not [wrong for wrong in SQUARED if wrong in text]
+
+
+def test_a_search_by_deviances_is_measured_at_points_that_other_folds_choose():
+    X, y = make_data("poisson")
+    options = {"loss": "poisson", "task_column": "site", "cv": 3, "thetas": [np.inf]}
+    one = MSMTFLCV(lams=[0.1], scoring="neg_deviance", **options).fit(X, y)  # where there is nothing to choose
+    two = MSMTFLCV(lams=[0.1], **options).fit(X, y)
+    crossed, own = (ModelFacts(model, None, read_samples(model, X, y, None, None, None)) for model in (one, two))
+    assert (crossed.by_fold[2], own.by_fold[2]) == (True, False)
+    np.testing.assert_allclose(crossed.by_fold[0], own.by_fold[0], rtol=1e-6)
+    np.testing.assert_allclose(crossed.errors.relative, own.errors.relative, rtol=1e-6)
+    assert "each predicted with parameters that the other folds chose, the deviance is" in text_of(
+        report_html(one, X=X, y=y)
+    )
+
+
+def test_without_its_rows_a_model_of_counts_has_no_share_explained(tmp_path):
+    X, y = make_data("poisson")
+    model = MSMTFLCV(loss="poisson", task_column="site", cv=3, lams=[0.2, 0.1, 0.05]).fit(X, y)
+    save_model(model, tmp_path / "model.npz")
+    for one in (model, load_model(tmp_path / "model.npz")):
+        text = text_of(report_html(one))
+        assert "With the rows of the fit (X and y) the page tells the held-out deviance of every site." in text
+        assert "explained" not in text
+        assert "nMSE 0." not in text
+
+
+def test_a_model_of_times_has_hazards_and_the_order_of_pairs():
+    X, y = make_data("cox")
+    model = MSMTFLCV(loss="cox", task_column="site", cv=3, lams=[0.2, 0.1, 0.05]).fit(X, y)
+    text = text_of(report_html(model, X=X, y=y))
+    assert formula_of(model) in text
+    assert "What predicts the event in 3 sites" in text
+    assert "the mean partial deviance is" in text
+    assert "The C-index, the share of pairs whose order is predicted, is from" in text
+    assert "Hazards are predicted, not times" in text
+    assert not [wrong for wrong in (*SQUARED, "With the data (X and y)", "With the rows of the fit") if wrong in text]
+
+
+def test_every_measure_has_words():
+    found = ModelFacts(MSMTFL(0.1, 1.0, loss="gamma", task_column="site").fit(*make_data("gamma")))
+    assert found.words == WORDS[DEVIANCE]
+    assert found.errors is None
+
+
+@pytest.mark.parametrize(
+    "cls", [pytest.param(cls, marks=[pytest.mark.slow] * (cls is not FAMILIES[0])) for cls in FAMILIES]
+)
+def test_a_page_of_every_family_has_its_formula_and_measure(cls):
+    classifies = hasattr(cls, "predict_proba")
+    X, y = make_data("two" if classifies else "squared")
+    options = {"cv": 3} if "cv" in cls().get_params() else {}
+    model = cls(task_column="site", **options).fit(X, y)
+    text = text_of(report_html(model, X=X, y=y))
+    assert formula_of(model) in text
+    if options:
+        assert f"the {'log-loss' if classifies else 'squared error'} is" in text
+    else:
+        assert "This fit held no rows out" in text
+    assert "deviance" not in text.replace("relative deviance", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("multinomial", [False, True])
+def test_pages_of_several_classes(multinomial):
+    X, y = make_data("three")
+    model = MSMTFLClassifierCV(multinomial=multinomial, task_column="site", cv=3, lams=[0.2, 0.1, 0.05]).fit(X, y)
+    text = text_of(report_html(model, X=X, y=y))
+    assert formula_of(model) in text
+    assert "the log-loss is" in text
+    rare = y.where((X["site"] != "west") | (y != "c"), "a")
+    rare.iloc[-1] = "c"  # the only one of its class in west
+    one = MSMTFLClassifier(0.05, 1.0, multinomial=multinomial, task_column="site").fit(X, rare)
+    assert formula_of(one) in text_of(report_html(one, X=X, y=rare))
