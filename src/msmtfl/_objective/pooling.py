@@ -117,9 +117,12 @@ def certify_ridges(
     if any(vacuous(design) for design in designs):
         return RowCertificate(float("inf"), float("inf"), False, none, Doubt("underflow"))
     shared = shared or SharedMoves(designs, scale, np.flatnonzero((ridge[0] == 0.0) & (A[0] == 0.0)))
-    gap, exact, kkt = _gap(designs, P, A, ridge, scale, shared)
+    open_ = (ridge[1:] == 0.0) & (A[1:] == 0.0)
+    parts = zip(designs, scale, open_, strict=True)
+    moves = [shared, *(SharedMoves([design], np.array([s]), np.flatnonzero(own)) for design, s, own in parts)]
+    gap, exact, kkt = _gap(designs, P, A, ridge, scale, moves)
     if gap > CERTAIN and not of_losses(designs) and any(design.target is None for design in designs):
-        again = _gap([with_rows(design) for design in designs], P, A, ridge, scale, shared)
+        again = _gap([with_rows(design) for design in designs], P, A, ridge, scale, moves)
         if again[0] < gap:
             gap, exact, kkt = again
     doubt = None if gap <= CERTAIN else Doubt("rounding" if exact <= 0.1 * gap else "far")
@@ -127,7 +130,7 @@ def certify_ridges(
 
 
 def _gap(
-    designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale: Floats, shared: SharedMoves
+    designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale: Floats, moves: Sequence[SharedMoves]
 ) -> tuple[float, float, float]:
     """The relative gap, what it would be without rounding, and the largest violation of the optimality conditions as a
     correlation."""
@@ -159,7 +162,8 @@ def _gap(
     def gain(noise: Floats) -> float:
         found = np.where(ridge > 0.0, ridge_slack(parts, bound, ridge, slopes + ridge * parts, noise, False), np.inf)
         linear = np.where(bound > 0.0, np.inf, (error + noise) * reach)
-        by_slopes = float(np.where(fixed, 0.0, np.minimum(found, linear)).sum()) + shared.gain(slopes[0], noise[0])
+        by_slopes = float(np.where(fixed, 0.0, np.minimum(found, linear)).sum())
+        by_slopes += sum(move.gain(s, hidden) for move, s, hidden in zip(moves, slopes, noise, strict=True))
         by_slopes = over_unit(2.0 * by_slopes, unit)
         return min(by_slopes, above)
 

@@ -1,4 +1,4 @@
-"""What is to be gained by moving coefficients that all tasks share and nothing penalises, under squared loss.
+"""What is to be gained by moving coefficients that all given tasks share and nothing penalises, under squared loss.
 
 The slopes of nearly dependent columns are small however much their difference explains. What the best move gains is known
 from a factor of the columns: with g the products of columns and residuals and R'R those of the columns, |R^-T g|^2 / 2. It

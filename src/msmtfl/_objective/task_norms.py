@@ -241,7 +241,14 @@ def _gap(designs: Sequence[Any], P: Floats, penalty: TaskNorms) -> tuple[float, 
             return gap + shared.gain(G.sum(axis=0), noise.sum(axis=0)), violation
         return _rows_gap(looked, common, penalty, noise)
 
-    parts = [(_deviation_gap(looked, V, penalty, noise), of_common(noise)) for noise in (hidden, 0.0 * hidden)]
+    free = zip(designs, kappa, penalty.factors.T == 0.0, strict=True)
+    moves = [SharedMoves([design], np.array([k]), np.flatnonzero(own)) for design, k, own in free]
+
+    def of_deviations(noise: Floats) -> tuple[float, float]:
+        gap, violation = _deviation_gap(looked, V, penalty, noise)
+        return gap + sum(move.gain(g, one) for move, g, one in zip(moves, G, noise, strict=True)), violation
+
+    parts = [(of_deviations(noise), of_common(noise)) for noise in (hidden, 0.0 * hidden)]
     (one, kkt), (other, beside) = parts[0]
     exact = parts[1][0][0] + parts[1][1][0]
     return over_unit(one + other, unit), over_unit(exact, unit), max(kkt, beside)
