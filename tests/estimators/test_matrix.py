@@ -21,7 +21,7 @@ OPTIONS = {
     "all": {"l1_ratio": 0.5, "intercepts": "shrunk"},
 }
 GRIDS = {"PartialPoolingCV": {"ks": 3}}  # of others: lams
-UNKNOWN = {"PartialPooling": {"l1_ratio"}, "PretrainedMTL": {"intercepts"}}  # ridges only; two steps
+UNKNOWN = {"PartialPooling": {"l1_ratio"}}  # ridges only
 REFUSED = {
     ("PartialPooling", "common"): "intercepts='common' is not possible with partial pooling: take 'shrunk' or 'task'"
 }

@@ -234,6 +234,22 @@ def test_coefficients_that_are_far_too_small_are_not_certified(loss, size):
     assert certify_pooling(problem.designs, P, penalty).gap < 1e-10
 
 
+@pytest.mark.parametrize("apart", [1e-4, 1e-7, 1e-10])
+def test_what_nearly_equal_columns_hide_is_not_certified(apart):
+    """Their difference explains much, but its slope is next to nothing."""
+    rng = np.random.default_rng(1)
+    X, hidden, task = rng.standard_normal((90, 3)), rng.standard_normal(90), np.repeat([0, 1, 2], 30)
+    X[:, 2] = X[:, 0] + apart * hidden
+    y = X @ [1.0, 2.0, 0.0] + 0.5 * hidden
+    problem = PartialPooling()._make_problem(X, y, task, None)
+    penalty = pooling_ridge(problem, 1e3, 0.0)
+    P = np.zeros((4, 3))
+    P[0] = 1.0, 2.0, 0.0
+    share = sum(x.loss(P[0]) for x in problem.designs) / sum(x.yy for x in problem.designs)
+    assert share > 1e-3  # all of it can be fitted
+    assert certify_pooling(problem.designs, P.ravel(), penalty).gap >= 0.9 * share
+
+
 def test_from_statistics():
     X, y, task = sample()
     for options in ({}, {"k": 3.0, "k_common": 0.4, "standardize": True}, {"fit_intercept": False}):

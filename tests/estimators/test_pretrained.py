@@ -331,3 +331,88 @@ def test_searches_of_a_ridge(tmp_path):
     assert surface.dual_gap.max() < 1e-10
     save_model(alone[1], tmp_path / "model")
     np.testing.assert_array_equal(load_model(tmp_path / "model").coef_, alone[1].coef_)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson", "huber"])
+@pytest.mark.parametrize("intercepts", ["shrunk", "common"])
+def test_intercepts_of_the_second_step_share(intercepts, loss):
+    X, y, task = sample(n=12)
+    if loss == "poisson":
+        X = X - X.mean(axis=0)
+        y = np.random.default_rng(0).poisson(np.exp(0.4 * X[:, 0] + 0.3 * task)).astype(float)
+    options = {"intercepts": intercepts, "loss": loss}
+    apart = PretrainedMTL(0.05, 0.2, 1.0, l1_ratio=0.7, **options).fit(X, y, task=task)
+    plain = MSMTFL(0.05, np.inf, l1_ratio=0.7, **options).fit(X, y, task=task)
+    tol = 1e-10 if loss == "squared" else 1e-7
+    np.testing.assert_allclose(apart.coef_, plain.coef_, rtol=tol, atol=tol)
+    np.testing.assert_allclose(apart.intercept_, plain.intercept_, rtol=tol, atol=tol)
+    assert apart.common_level_ == pytest.approx(plain.common_level_, rel=tol)
+    assert apart.level_ridge_ == plain.level_ridge_
+    half = PretrainedMTL(0.05, 0.2, 0.5, **options).fit(X, y, task=task)
+    assert half.converged_
+    assert half.dual_gap_ < 1e-8
+    moved = PretrainedMTL(0.05, 0.2, 0.5, **options).fit(X, y, task=task, groups=None, offset=np.zeros(len(y)))
+    np.testing.assert_allclose(moved.coef_, half.coef_, atol=1e-8)
+    if intercepts == "common":
+        assert np.ptp(half.intercept_) == 0.0
+
+
+@pytest.mark.parametrize("intercepts", ["shrunk", "common"])
+def test_levels_that_share_are_those_of_both_steps(intercepts):
+    """The second step by hand: with its intercept and the sample at the common level, or the one intercept of all tasks."""
+    X, y, task = sample()
+    lam, alpha, m, d = 0.05, 0.4, 4, X.shape[1]
+    model = PretrainedMTL(lam, 0.2, alpha, intercepts=intercepts).fit(X, y, task=task)
+    own = PretrainedMTL(lam, 0.2, alpha).fit(X, y, task=task)
+    b = model.coef_common_
+    np.testing.assert_array_equal(b, own.coef_common_)
+    problem = own._make_problem(X, y, task, None)
+    (first,) = pretrain(problem, np.array([0.2]), OffsetFolds(5, 0), tol=1e-8, max_iter=0)
+    factors = np.where(b != 0, 1.0, 1.0 / alpha)
+    for label in range(m):
+        on = task == label
+        n = on.sum()
+        offset = first.offsets[label] - first.offsets[label].mean() + X[on].mean(axis=0) @ b
+        left = y[on] - (1 - alpha) * offset
+        A, t, weight = X[on], left, np.ones(n)
+        if intercepts == "shrunk":
+            A = np.vstack([A, model.level_at_])
+            t = np.append(t, model.common_level_ - (1 - alpha) * model.level_at_ @ b)
+            weight = np.append(weight, model.level_ridge_)
+            x_mean, t_mean = np.average(A, axis=0, weights=weight), np.average(t, weights=weight)
+        else:
+            x_mean, t_mean = np.zeros(d), model.intercept_[label]
+        root = np.sqrt(weight)
+        B, u = root[:, None] * (A - x_mean) / factors, root * (t - t_mean)
+        w = lasso(B, u, 0.5 * lam * m * n / len(u)) / factors
+        np.testing.assert_allclose(model.coef_[label], (1 - alpha) * b + w, atol=1e-8)
+        if intercepts == "shrunk":
+            assert model.intercept_[label] == pytest.approx(t_mean - x_mean @ w, abs=1e-8)
+    if intercepts == "common":  # which is where the mean of the tasks' mean residuals is 0
+        residuals = y - np.einsum("nj,nj->n", X, model.coef_[task]) - model.intercept_[task]
+        assert residuals.mean() == pytest.approx(0.0, abs=1e-9)
+    assert model.converged_
+    assert model.dual_gap_ < 1e-8
+
+
+def test_searches_of_shared_intercepts(tmp_path):
+    X, y, task = sample(n=16)
+    for intercepts in ("shrunk", "common"):
+        folds = list(TaskKFold(2, task=task).split(X))
+        options = {"cv": folds, "offset_folds": 2, "scoring": "neg_mse", "intercepts": intercepts}
+        model = PretrainedMTLCV([0.2, 0.05], alphas=[0.5], **options).fit(X, y, task=task)
+        alike = {"offset_folds": 2, "intercepts": intercepts}
+        again = PretrainedMTL(model.lam_, model.lam_common_, 0.5, **alike).fit(X, y, task=task)
+        np.testing.assert_allclose(model.coef_, again.coef_, atol=1e-8)
+        np.testing.assert_allclose(model.intercept_, again.intercept_, atol=1e-8)
+        train, test = folds[0]
+        part = PretrainedMTL(model.lam_, None, 0.5, **alike).fit(X[train], y[train], task=task[train])
+        error = np.mean((part.predict(X[test], task=task[test]) - y[test]) ** 2)
+        assert model.cv_results_["split0_test_score"][model.best_index_] == pytest.approx(-error, rel=1e-7)
+        assert model.surface_.dual_gap[model.best_point_] < 1e-8
+        save_model(model, tmp_path / intercepts)
+        loaded = load_model(tmp_path / intercepts)
+        np.testing.assert_array_equal(loaded.predict(X, task=task), model.predict(X, task=task))
+        before = model.coef_.copy()
+        model.add_task(X[task == 1], y[task == 1], "new")
+        np.testing.assert_array_equal(model.coef_[:4], before)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import mean_absolute_error, mean_gamma_deviance, mean_poisson_deviance, mean_tweedie_deviance
 
-from msmtfl import MSMTFL, MSMTFLCV, MSMTFLClassifier, MSMTFLClassifierCV
+from msmtfl import MSMTFL, MSMTFLCV, MSMTFLClassifier, MSMTFLClassifierCV, split_intervals
 from msmtfl._estimators.families import known_families
 from msmtfl._estimators.words.formulas import formula
 from msmtfl.compare.of_losses import DEVIANCE
@@ -142,6 +142,9 @@ def test_a_model_of_times_has_hazards_and_the_order_of_pairs():
     assert "the mean partial deviance is" in text
     assert "The C-index, the share of pairs whose order is predicted, is from" in text
     assert "Hazards are predicted, not times" in text
+    assert "without intervals here: they are made of sparse regressions with the squared loss only." in text
+    with pytest.raises(ValueError, match="intervals are those of least squares"):
+        split_intervals(model, X, y)
     assert not [wrong for wrong in (*SQUARED, "With the data (X and y)", "With the rows of the fit") if wrong in text]
 
 
@@ -165,6 +168,7 @@ def test_a_page_of_every_family_has_its_formula_and_measure(cls):
         assert f"the {'log-loss' if classifies else 'squared error'} is" in text
     else:
         assert "This fit held no rows out" in text
+    assert ("split_intervals(model, X, y)" in text) <= (hasattr(model, "penalty_factors") and not classifies)
     assert "deviance" not in text.replace("relative deviance", "")
 
 

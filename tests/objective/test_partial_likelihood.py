@@ -64,6 +64,17 @@ def test_linear_predictors_beyond_the_range_of_exponentials():
     assert np.isfinite(loss.root(np.eye(8), v, f, loss.curvature(y, f))).all()
 
 
+@pytest.mark.parametrize("ties", TIES)
+def test_what_rounding_takes_of_masses_is_no_proof(ties):
+    """F(f) + F*(g) - g'f is at least F(f) - F(0) - g'f: where linear predictors are far apart, too."""
+    for _, y, v, f in cases():
+        loss, f = Cox(ties).of_task(y, v), 200.0 * f
+        slope = loss.slope(y, f)
+        for share in (1.0, 0.5, 1e-3, 1e-6):
+            least = v @ loss.value(y, f) - v @ loss.value(y, 0.0 * f) - share * (v * slope) @ f
+            assert v @ loss.excess(y, f, share * slope) >= least - 1e-9 * np.abs(f).max()
+
+
 def test_a_task_without_events_has_no_loss():
     y = signed(np.array([1.0, 2.0, 2.0]), np.zeros(3, dtype=bool))
     loss, v, f = Cox().of_task(y, np.ones(3)), np.ones(3), np.array([0.3, -1.0, 2.0])

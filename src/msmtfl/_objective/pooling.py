@@ -18,6 +18,7 @@ from .._data.designs import NONE, Floats, Ints, with_rows
 from .certificates import CERTAIN, FAR, RowCertificate, full_rank, ridge_slack
 from .dual_points import Doubt, over_unit, vacuous
 from .penalties import bent, counted
+from .shared_moves import SharedMoves
 from .task_duals import duals, of_losses
 
 
@@ -95,31 +96,39 @@ def certify_pooling(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) ->
     gains no more than h t - a t^2 / 2, and all entries together no more than the sum of that, as the loss is convex. So the
     gap is at most the sum over entries of h^2 / (2 a), or of |h| T where that is less: T is how far the optimum is looked
     for, `FAR` times what was found or, if that is more, what a column alone would need to fit the targets. It is at most
-    the objective itself, too. What rounding may hide of gradients is added to them.
+    the objective itself, too. What nearly dependent columns hide from slopes (`shared_moves.py`) and what rounding may hide
+    of gradients is added to them.
     """
     ridge = np.vstack([penalty.of_common, penalty.of_deviations])
-    certificate = certify_ridges(designs, P, np.zeros_like(ridge), ridge, np.ones(len(designs)))
-    dependent = _dependent(designs, P, penalty)
+    ones = np.ones(len(designs))
+    shared = SharedMoves(designs, ones, np.flatnonzero(ridge[0] == 0.0))
+    certificate = certify_ridges(designs, P, np.zeros_like(ridge), ridge, ones, shared)
+    dependent = _dependent(designs, P, penalty, shared)
     return replace(certificate, unique=certificate.unique and not any(map(np.size, dependent)), dependent=dependent)
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def certify_ridges(designs: Sequence[Any], P: Floats, A: Floats, ridge: Floats, scale: Floats) -> RowCertificate:
+def certify_ridges(
+    designs: Sequence[Any], P: Floats, A: Floats, ridge: Floats, scale: Floats, shared: SharedMoves | None = None
+) -> RowCertificate:
     """Gap and optimality of P (p,) for losses times `scale` (m,), with weights A of an l1 norm and ridges ((m + 1, d) each,
     in the same sums) in b and V; where one of them is inf, P is 0. What has neither is looked for within FAR."""
     none = (NONE,) * len(designs)
     if any(vacuous(design) for design in designs):
         return RowCertificate(float("inf"), float("inf"), False, none, Doubt("underflow"))
-    gap, exact, kkt = _gap(designs, P, A, ridge, scale)
+    shared = shared or SharedMoves(designs, scale, np.flatnonzero((ridge[0] == 0.0) & (A[0] == 0.0)))
+    gap, exact, kkt = _gap(designs, P, A, ridge, scale, shared)
     if gap > CERTAIN and not of_losses(designs) and any(design.target is None for design in designs):
-        again = _gap([with_rows(design) for design in designs], P, A, ridge, scale)
+        again = _gap([with_rows(design) for design in designs], P, A, ridge, scale, shared)
         if again[0] < gap:
             gap, exact, kkt = again
     doubt = None if gap <= CERTAIN else Doubt("rounding" if exact <= 0.1 * gap else "far")
     return RowCertificate(gap, kkt, gap <= 1.0, none, doubt)
 
 
-def _gap(designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale: Floats) -> tuple[float, float, float]:
+def _gap(
+    designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale: Floats, shared: SharedMoves
+) -> tuple[float, float, float]:
     """The relative gap, what it would be without rounding, and the largest violation of the optimality conditions as a
     correlation."""
     parts = P.reshape(len(designs) + 1, -1)
@@ -150,7 +159,8 @@ def _gap(designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale:
     def gain(noise: Floats) -> float:
         found = np.where(ridge > 0.0, ridge_slack(parts, bound, ridge, slopes + ridge * parts, noise, False), np.inf)
         linear = np.where(bound > 0.0, np.inf, (error + noise) * reach)
-        by_slopes = over_unit(2.0 * float(np.where(fixed, 0.0, np.minimum(found, linear)).sum()), unit)
+        by_slopes = float(np.where(fixed, 0.0, np.minimum(found, linear)).sum()) + shared.gain(slopes[0], noise[0])
+        by_slopes = over_unit(2.0 * by_slopes, unit)
         return min(by_slopes, above)
 
     length = length * np.sqrt(np.append(yy.sum(), yy))[:, None]
@@ -158,7 +168,7 @@ def _gap(designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale:
     return gain(hidden), gain(np.zeros_like(hidden)), float(kkt)
 
 
-def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) -> tuple[Ints, ...]:
+def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge, shared: SharedMoves) -> tuple[Ints, ...]:
     """Of each task: features of a direction that may be free. V is determined where it is penalised; b where it is, or
     else if no combination of columns is constant in all tasks."""
     out = [NONE] * len(designs)
@@ -177,8 +187,8 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) -> tupl
         out[i] = E if E.size and not full_rank(products(i, E)) else NONE
     open_ = penalty.of_common == 0.0
     live = np.flatnonzero(open_ & np.any([design.squares > 0.0 for design in designs], axis=0))
-    if live.size:
-        total = np.sum([products(i, live) for i in range(len(designs))], axis=0)
-        if not full_rank(total):
+    if live.size and not shared.independent:
+        total = np.sum([products(i, live) for i in range(len(designs))], axis=0) if tasks is not None else None
+        if total is None or not full_rank(total):
             out = [live] * len(designs)
     return tuple(out)

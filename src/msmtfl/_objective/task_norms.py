@@ -28,6 +28,7 @@ from .._data.designs import NONE, Floats, Ints, with_rows
 from .certificates import CERTAIN, EQUICORRELATION, FAR, RowCertificate, full_rank
 from .dual_points import Doubt, over_unit, vacuous
 from .penalties import GroupNorm, bent, counted, lengths
+from .shared_moves import SharedMoves
 from .task_duals import duals, of_losses
 
 SAME_W = 1e-12  # of the largest eigenvalue: what rounding leaves of movements that add up to none
@@ -197,8 +198,8 @@ def certify_task_norms(designs: Sequence[Any], P: Floats, penalty: TaskNorms) ->
 
     summed over blocks of entries. In a block with norm a |f z| that is  a |f p| - G'p + max(|G / f| - a, 0) |f z|,  and as
     F(Z) <= F(P), |f z| is at most F(P) / a. On a ridge rho it is the square of the slope over 2 rho. What nothing penalises
-    (the centre without ridge, entries whose factors are 0) is looked for within FAR times its size. What rounding may hide
-    of gradients is added to them.
+    (the centre without ridge, entries whose factors are 0) is looked for within FAR times its size; what nearly dependent
+    columns hide from the slopes of a centre (`shared_moves.py`), and rounding from gradients, is added to them.
     """
     none = (NONE,) * len(designs)
     if any(vacuous(design) for design in designs):
@@ -231,9 +232,13 @@ def _gap(designs: Sequence[Any], P: Floats, penalty: TaskNorms) -> tuple[float, 
     sizes = np.sqrt(np.divide(2.0 * unit, squares, out=np.zeros_like(squares), where=squares > 0.0))
     looked = _Looked(G, squares, yy, total, FAR * np.maximum(np.abs(W), sizes))
 
+    open_ = np.flatnonzero(penalty.ridge == 0.0) if isinstance(penalty, CentreNorms) else NONE
+    shared = SharedMoves(designs, kappa, open_)
+
     def of_common(noise: Floats) -> tuple[float, float]:
         if isinstance(penalty, CentreNorms):
-            return _centre_gap(looked, common, penalty, noise)
+            gap, violation = _centre_gap(looked, common, penalty, noise)
+            return gap + shared.gain(G.sum(axis=0), noise.sum(axis=0)), violation
         return _rows_gap(looked, common, penalty, noise)
 
     parts = [(_deviation_gap(looked, V, penalty, noise), of_common(noise)) for noise in (hidden, 0.0 * hidden)]

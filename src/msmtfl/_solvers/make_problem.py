@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from .._data.dense import RowTask
 from .._data.designs import Data, Design, FeatureRows, Floats
-from .._data.level_rows import LevelPrior, drawn
+from .._data.level_rows import LevelPrior, LevelRows, drawn
 from .._data.tables import warn_user
 from .._data.tasks import Task, TaskData, warn_of_single_rows
 from .._objective.box import Limit
@@ -127,13 +127,17 @@ def drawn_to(problem: Problem, priors: Sequence[LevelPrior] | None) -> Problem:
 def on_rows(problem: Problem, keep: np.ndarray) -> Problem:
     """As `training`, but on data that hold no other rows than these, keep (N,) bool: for models that look at rows."""
     data = problem.data.kept(keep, None if problem.weigh is None else problem.weigh(keep))
-    out = remade(problem, data, problem.given_factors, centred(problem))
+    factors, kind = problem.given_factors, problem.intercepts
+    designs = _designs(data, problem.loss, centred(problem), factors, problem.limit, intercepts=kind)
+    out = replace(problem, data=data, designs=designs)
     return out if problem.loss.squared else replace(out, scored_by=tuple(one.of_loss for one in problem.designs))
 
 
 def centred(problem: Problem) -> bool:
     """Whether tasks have intercepts; of data that have rows."""
     first = problem.designs[0]
+    if problem.intercepts != "task":  # that is of intercepts; tasks that have one level are not centred
+        return True
     return bool((first.rows if problem.loss.squared else first.base).centre)
 
 
@@ -145,22 +149,36 @@ def typical_huber(problem: Problem) -> Huber | None:
     return Huber(problem.loss.epsilon * scale, scale)
 
 
-def with_offset(problem: Problem, offsets: Sequence[Floats], factors: Floats) -> Problem:
+def with_offset(problem: Problem, offsets: Sequence[Floats], factors: Floats, beside: Floats) -> Problem:
     """The same problem where the linear predictor of every task has more of an offset, with other penalty factors (d, m).
-    What is known of X serves both."""
+    What is known of X serves both. The offsets are predictions by coefficients like `beside` (d,): levels that are drawn to
+    a common one have these in them, too."""
     tasks = tuple(
-        replace(one, offset=more if one.offset is None else one.offset + more)
-        for one, more in zip(problem.data.tasks, offsets, strict=True)
+        replace(one, offset=part if one.offset is None else one.offset + part)
+        for one, part in zip(problem.data.tasks, offsets, strict=True)
     )
     data = replace(problem.data, tasks=tasks)
     pairs = list(zip(problem.designs, tasks, strict=True))
+    known: LevelPrior | None = getattr(problem.designs[0], "prior", None)
+    prior, together = known, known is not None and problem.intercepts == "common"
+    if known is not None:
+        more = float(known.at @ beside)
+        prior = replace(known, level=known.level - more, offset=known.offset + more)
     designs: list[Any]
     if problem.loss.squared:
         designs = [RowTask(one.rows, task.unexplained) for one, task in pairs]
-    elif isinstance(problem.loss, Huber):  # scales are those of the noise, which stays the same
-        designs = [LossTask(one.base, task.unexplained, one.of_loss, one.curvature) for one, task in pairs]
+        designs = designs if prior is None else list(drawn(designs, [prior] * len(designs)))
+        return replace(problem, data=data, designs=designs, given_factors=factors)
+    of_task = None if together else prior
+    bases = [one.base.base if isinstance(one.base, LevelRows) else one.base for one in problem.designs]
+    triples = [(base, one, task) for base, (one, task) in zip(bases, pairs, strict=True)]
+    if isinstance(problem.loss, Huber):  # scales are those of the noise, which stays the same
+        designs = [LossTask(b, task.unexplained, one.of_loss, one.curvature, prior=of_task) for b, one, task in triples]
     else:
-        designs = [LossTask(one.base, task.y, one.of_loss, offset=task.offset) for one, task in pairs]
+        designs = [LossTask(b, task.y, one.of_loss, offset=task.offset, prior=of_task) for b, one, task in triples]
+    if together and known is not None:
+        for design in designs:
+            design.move(known.level)
     return replace(problem, data=data, designs=designs, given_factors=factors)
 
 

@@ -148,6 +148,14 @@ def levels_of(problem: Problem, W: Floats) -> Floats:
     return np.array([_level_of(problem.designs[c::K], W[c::K]) for c in range(K)])
 
 
+def hold_best(problem: Problem, W: Floats) -> None:
+    """Hold tasks that have one level in common at the one that suits coefficients (m, d) best, where these were found by
+    other means."""
+    if has_one_level(problem):
+        for c, level in enumerate(levels := levels_of(problem, W)):
+            _move(problem.designs[c :: len(levels)], float(level))
+
+
 def intercepts_with(problem: Problem, W: Floats) -> Floats:
     """(m,): the intercepts that go with coefficients (m, d), at the levels that tasks are held at if they have one in
     common."""

@@ -147,6 +147,12 @@ class ModelFacts:
         """Places of the tasks as a reader would sort them: P2 before P10."""
         return natural_order(self.model.tasks_.tolist())
 
+    @property
+    def intervals_known(self) -> bool:
+        """Whether there are intervals of the coefficients of such a model: those of least squares on what it selects."""
+        squared = not self.classes and loss_of(self.model) == "squared"
+        return squared and hasattr(self.model, "penalty_factors")
+
     # ------------------------------------------------------------------ effects
 
     @cached_property

@@ -17,6 +17,7 @@ from ..._runtime.checks import check_count, check_positive, check_share
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
 from ..._solvers.largest_lam import default_lam, largest_lam
 from ..._solvers.make_problem import on_rows
+from ..._solvers.one_level import hold_best
 from ..._solvers.solvers import solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin
@@ -28,7 +29,6 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
     """What PretrainedMTL and PretrainedMTLCV have in common: two steps, whose coefficients add up."""
 
     relax = False
-    intercepts = "task"
     _bounded = _grouped = False
 
     def _check_params(self) -> None:
@@ -36,9 +36,6 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
         check_count("offset_folds", self.offset_folds)
         if self.offset_folds < 2:
             raise ValueError(f"offset_folds must be at least 2, got {self.offset_folds}.")
-
-    def _can_share(self, intercepts: str) -> bool:
-        return intercepts == "task"
 
     def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> Problem:
         if np.ndim(self.penalty_factors) == 2:
@@ -75,6 +72,7 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
             dual_gap=max(stage.dual_gap, gap),
             unique=stage.unique and proof.unique,
         )
+        hold_best(problem, whole.coef)
         solution = replace(solution, stages=(whole,), converged=solution.converged and gap <= self.tol)
         return solution, ConcaveRows(lam, np.inf, problem.factors)
 
@@ -209,6 +207,14 @@ class PretrainedMTL(Pretrained):
         / 2 times the sum of b_j^2, in the second (1 - l1_ratio) lam / 2 times the sum of
         (f_ji w_ji)^2. By default there is none. With 0 there is nothing else: the first step
         then uses every feature.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts of the second step, which are those of the model, share; the first step
+        has an intercept for every task. "task": every task has its own, which knows nothing of
+        the others. "shrunk": random intercepts. A task's level, its linear predictor at the
+        mean of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -222,6 +228,17 @@ class PretrainedMTL(Pretrained):
         tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -335,6 +352,7 @@ class PretrainedMTL(Pretrained):
         feature_groups=None,
         unknown_category="error",
         l1_ratio=1.0,
+        intercepts="task",
     ):
         self.lam = lam
         self.lam_common = lam_common
@@ -355,6 +373,7 @@ class PretrainedMTL(Pretrained):
         self.feature_groups = feature_groups
         self.unknown_category = unknown_category
         self.l1_ratio = l1_ratio
+        self.intercepts = intercepts
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -137,6 +137,14 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         (f_ji w_ji)^2. By default there is none. With 0 there is nothing else: the first step
         then uses every feature. Of several values, which share folds, the one with the best
         score is taken: `l1_ratio_`.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts of the second step, which are those of the model, share; the first step
+        has an intercept for every task. "task": every task has its own, which knows nothing of
+        the others. "shrunk": random intercepts. A task's level, its linear predictor at the
+        mean of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        "common": one intercept for all tasks.
 
     Attributes
     ----------
@@ -150,6 +158,17 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         tasks.
     intercept_ : ndarray of shape (m,)
         Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
     tasks_ : ndarray of shape (m,)
         Labels of the tasks, in the order of the first axis of `coef_`.
     features_ : ndarray of shape (d,)
@@ -304,6 +323,7 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         feature_groups=None,
         unknown_category="error",
         l1_ratio=1.0,
+        intercepts="task",
     ):
         self.lams = lams
         self.alphas = alphas
@@ -330,6 +350,7 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         self.feature_groups = feature_groups
         self.unknown_category = unknown_category
         self.l1_ratio = l1_ratio
+        self.intercepts = intercepts
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -101,7 +101,13 @@ def second_step(problem: Problem, first: FirstStep, alpha: float) -> Problem:
     """The lassos of the tasks: targets less (1 - alpha) times the first step's predictions, and a penalty that is 1 / alpha
     times as large on the features that it does not use."""
     factors = second_factors(problem.given_factors, (first.coef != 0.0)[:, None], alpha)
-    return with_offset(problem, [(1.0 - alpha) * one for one in first.offsets], factors)
+    offsets, over = list(first.offsets), 1.0 - alpha
+    if (
+        problem.intercepts != "task"
+    ):  # a level that tasks share has all of x'b in it: their means are those of the first step
+        known = zip(offsets, first.levels, problem.data.tasks, strict=True)
+        offsets = [one - np.average(one, weights=task.weight) + level for one, level, task in known]
+    return with_offset(problem, [over * one for one in offsets], factors, over * first.coef)
 
 
 def second_factors(given: Floats, used: np.ndarray, alpha: float) -> Floats:

@@ -23,6 +23,7 @@ from ..._objective.lasso_certificates import certify_lassos
 from ..._objective.problem import Problem
 from ..._objective.strata import CoxStrata
 from ..._objective.survival import Cox
+from ..._solvers.arguments import all_of, check_targets, what_of
 from ..._solvers.make_problem import centred, remade, typical_huber
 from ..._solvers.solvers import LASSOS, caches_for
 from ..cross_validation import Scorer
@@ -49,12 +50,13 @@ class OffsetFolds:
 class FirstStep:
     """Coefficients (d,) common to all tasks, at a strength, and for every task its samples' offsets, which are x'b less its
     mean over the task, b being fitted without the fold of the sample. `point` are the coefficients of all columns that the
-    first step has (`Pooled`)."""
+    first step has (`Pooled`). `levels` (m,) are the means of x'b over the tasks."""
 
     lam: float
     coef: Floats
     offsets: tuple[Floats, ...]
     point: Floats
+    levels: Floats
 
     def prove(self, problem: Problem) -> TaskCertificate:
         """What is proven about the fit to all samples of a problem."""
@@ -219,6 +221,7 @@ class _Fold:
 def pretrain(problem: Problem, lams: Floats | None, folds: OffsetFolds, **options: Any) -> list[FirstStep]:
     """The first step at each of some strengths; if none are given, at the one with the smallest error in the folds. Without
     folds (a single sample or group) nothing is taken over. `options` are tol and max_iter."""
+    _check_levels(problem)
     stack = Stack.of(problem.data)
     whole = Pooled(problem, stack)
     values = read_lams(whole.problem, N_LAMS) if lams is None else lams
@@ -260,9 +263,22 @@ def pretrain(problem: Problem, lams: Floats | None, folds: OffsetFolds, **option
             b, of = part.coef(k, 0)[0, : problem.d], stack.only(test)
             offsets[test] = of.X @ b - (means @ b)[of.task]
         point = surface.coef(k, 0)[0] * bool(parts)
-        step = FirstStep(float(values[k]), point[: problem.d], tuple(np.split(offsets, bounds)), point)
+        b = point[: problem.d]
+        step = FirstStep(float(values[k]), b, tuple(np.split(offsets, bounds)), point, means @ b)
         out.append(step)
     return out
+
+
+def _check_levels(problem: Problem) -> None:
+    """An error where intercepts that share are all that makes those of some tasks finite."""
+    if problem.intercepts == "task" or not isinstance(problem.data, TaskData):
+        return
+    if lonely := check_targets(problem.data, problem.loss, True, problem.intercepts):
+        raise ValueError(
+            f"{all_of(lonely)} {what_of(problem.loss)} (to train on): the first step has an intercept for every task, and "
+            "none fits these best. Leave out such tasks until they have others; in cross-validation use fewer folds. Or "
+            "take a model whose only step has intercepts that share, as SharedMTL."
+        )
 
 
 def _begin(pooled: Pooled, grid: Grid, options: dict[str, Any], fold: object) -> tuple[StagePaths, Any, Any]:
