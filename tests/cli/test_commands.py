@@ -1029,7 +1029,7 @@ def test_files_that_are_no_tables(data, model, tmp_path):
         "empty.csv": (b"", "empty"),
         "blank.csv": (b"\n\n \n", "empty"),
         "header.csv": (csv.split(b"\n")[0], "no rows"),
-        "misnamed.parquet": (csv, "cannot be read as Parquet"),
+        "misnamed.parquet": (csv, "not Parquet"),
         "nothing.parquet": (b"", "empty"),
         "cut.parquet": (parquet[: len(parquet) // 2], "cannot be read as Parquet"),
         "misnamed.csv": (parquet, "end in .parquet"),
