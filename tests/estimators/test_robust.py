@@ -130,6 +130,18 @@ def test_one_feature_makes_losses_of_odd_tasks_straight_lines(kind):
 
 
 @KINDS
+@pytest.mark.parametrize("size", [1e2, 1e3, 1e160])
+def test_coefficients_beyond_the_range_of_floats_are_not_certified(kind, size):
+    X, y, task = sample(m=3, odd=())
+    problem = problem_of(X, np.floor(np.exp(0.2 * y)), task, loss="poisson")
+    penalty = penalty_of(problem, kind, 1.0, 0.5)
+    P = size * np.ones((penalty.height, problem.d))
+    proof = certify_task_norms(problem.designs, P, penalty)
+    assert proof.gap > 1.0
+    assert not proof.unique
+
+
+@KINDS
 def test_more_features_than_samples(kind):
     rng = np.random.default_rng(0)
     X, task = rng.standard_normal((24, 40)), np.repeat([0, 1, 2], 8)

@@ -354,6 +354,8 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: TaskNorms) -> tuple[I
 def _determined(M: Floats, of_W: Floats) -> bool:
     """Whether movements that leave the fit as it is leave W as it is: M has the products of what movements do to the fit,
     `of_W` of what they do to W. (P and Q may be exchanged where W is determined.)"""
+    if not (np.isfinite(M).all() and np.isfinite(of_W).all() and (np.diagonal(of_W) > 0.0).any()):
+        return False  # beyond the range of floats: not known to be
     size = np.sqrt(np.where(np.diagonal(of_W) > 0.0, np.diagonal(of_W), 1.0))
     values, U = np.linalg.eigh(of_W / np.outer(size, size))
     kept = U[:, values > SAME_W * float(values[-1])] / size[:, None]
