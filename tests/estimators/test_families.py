@@ -499,7 +499,7 @@ def test_no_other_file_knows_attributes_of_one_family():
     ]
     counts = {name: sum(name in of_family for of_family in every) for names in every for name in names}
     special = {name for name, count in counts.items() if count == 1}
-    assert {"lam_b_", "lam_deviation_", "coef_shared_"} <= special
+    assert {"lam_b_", "lam_s_", "alpha_"} <= special
     found = {}
     for path in sorted(SOURCE.rglob("*.py")):
         place = path.relative_to(SOURCE)

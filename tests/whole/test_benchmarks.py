@@ -216,7 +216,6 @@ SMALLEST = [
     pytest.param("families.py", "real --splits 1 --only school --models lasso --out FOLDER", "| lasso | **", ""),
     pytest.param("logistic_paths.py", "--problems small --lams 5 --packages msmtfl", "small: m=2 n=40 d=6", ""),
     pytest.param("costs.py", "--quick", "| fit, LassoMTL | split_intervals |", "", marks=SLOW),
-    pytest.param("groups.py", "--problems 1 --sets 1", "orthonormal", "", marks=SLOW),
     pytest.param("new_tasks.py", "--only levels --tasks 2", "levels         2 ", ""),
     pytest.param("robust.py", "--seeds 1", "`RobustMTL()`", "", marks=SLOW),
     pytest.param("pretrained.py", "--seeds 1", "pooled lasso ", "", marks=SLOW),

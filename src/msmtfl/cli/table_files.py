@@ -336,22 +336,30 @@ def schema_of(path: Path) -> tuple[list[str], int]:
     """Names of columns, and number of rows, of a Parquet file."""
     _check_exists(path, pipes=False)
     try:
+        _check_parquet(path)
         with _arrow().parquet.ParquetFile(path) as found:
             return [str(name) for name in found.schema_arrow.names], int(found.metadata.num_rows)
     except UNREADABLE as error:
         raise NamedError(
             f"{path}: it cannot be read as Parquet: {' '.join(str(error).split()).rstrip('.')}."
         ) from error
+    except InputError as error:
+        raise NamedError(f"{path}: {error}") from error
 
 
-def _read_parquet(path: Path, texts: set[str]) -> Any:
-    _check_exists(path, pipes=False)
+def _check_parquet(path: Path) -> None:
+    """An error in words where a file does not begin as Parquet does."""
     with path.open("rb") as file:
         start = file.read(4)
     if start != b"PAR1":
         raise InputError(
             "it is not Parquet" + (". If it is CSV, let its name end in .csv." if start else ": it is empty.")
         )
+
+
+def _read_parquet(path: Path, texts: set[str]) -> Any:
+    _check_exists(path, pipes=False)
+    _check_parquet(path)
     _refuse_twice(_arrow().parquet.read_schema(path).names)
     try:
         table = pandas().read_parquet(path, engine="pyarrow")
