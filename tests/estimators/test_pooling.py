@@ -1,6 +1,7 @@
 """Partial pooling: common values and deviations with ridges only."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -563,3 +564,16 @@ def test_nothing_more_can_be_gained_than_the_objective():
     problem = PartialPooling()._make_problem(X, y, task, None)
     penalty = pooling_ridge(problem, 3.0, 0.0)
     assert certify_pooling(problem.designs, np.zeros((problem.m + 1) * problem.d), penalty).gap <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize(("apart", "certain"), [(0.0, True), (1e-12, False), (1e-9, False), (1.0, True)])
+def test_nearly_equal_columns_are_not_certified_under_other_losses(apart, certain):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((180, 4)), np.repeat(np.arange(3), 60)
+    X[:, 1] = X[:, 0] + apart * X[:, 1]
+    y = rng.poisson(np.exp(0.3 * X[:, 2]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = PartialPooling(loss="poisson").fit(X, y, task=task)
+    assert model.converged_ == certain
+    assert (model.dual_gap_ < 1e-8) == certain
