@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from msmtfl import L12MTL, Moments, RobustMTL, RobustMTLCV, compare_models
+from msmtfl import L12MTL, Moments, PartialPooling, RobustMTL, RobustMTLCV, compare_models
 from msmtfl._data.tasks import read_training
 from msmtfl._objective.task_norms import CentreNorms, RowNorms, certify_task_norms
 from msmtfl._solvers.coupled.task_norms import TaskNormSolver
@@ -329,3 +329,16 @@ def test_a_centre_that_samples_do_not_determine_is_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         RobustMTLCV(lams=4, cv=2).fit(X, X[:, 0] + 0.1 * rng.standard_normal(12), task=task)
+
+
+@pytest.mark.parametrize("apart", [1e-8, 1e-10, 1e-12])
+@pytest.mark.parametrize("family", [PartialPooling, RobustMTL])
+def test_what_sums_cannot_tell_of_common_values_is_not_certified(family, apart):
+    rng = np.random.default_rng(1)
+    X, hidden, task = rng.standard_normal((900, 3)), rng.standard_normal(900), np.repeat([0, 1, 2], 300)
+    X[:, 2] = X[:, 0] + apart * hidden
+    y = X @ [1.0, 2.0, 0.0] + 0.5 * hidden
+    with pytest.warns(UserWarning, match="not solved to tol|not determine"):
+        model = family().fit_moments(Moments.from_batches([(X, y, task)]))
+    assert not model.converged_
+    assert model.dual_gap_ > 1e-8

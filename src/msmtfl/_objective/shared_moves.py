@@ -29,7 +29,7 @@ NEARLY = (
 class SharedMoves:
     """Moves of some features in all tasks at once, for losses times `scale` (m,).
 
-    Nothing is known of them, and their gain is 0, where statistics are all there is and do not tell the columns apart.
+    Where statistics are all there is, and do not tell columns apart, slopes may hide any gain.
     """
 
     def __init__(self, designs: Sequence[Any], scale: Floats, features: Ints):
@@ -53,6 +53,9 @@ class SharedMoves:
             return
         columns = [design.columns(E) for design in designs]
         if any(X is None or getattr(design, "spread", None) for X, design in zip(columns, designs, strict=True)):
+            self.hides = (
+                True  # sums, and rows made of them, do not tell columns that are alike from those that nearly are
+            )
             return
         R, order = self._factor(columns, scale)
         rank = int((np.abs(np.diag(R)) > dependent_below(E.size)).sum())
