@@ -29,7 +29,8 @@ pd = pytest.importorskip("pandas")
 from distributed.diagnostics.plugin import SchedulerPlugin  # noqa: E402
 from distributed.protocol import serialize  # noqa: E402
 
-from msmtfl.dask import DaskMSMTFL, DaskMSMTFLCV, cluster, models, reading, remote, staying  # noqa: E402
+from msmtfl.dask import DaskMSMTFL, DaskMSMTFLCV, cluster, on_cluster, reading, worker  # noqa: E402
+from msmtfl.dask import client as client_side  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.timed]  # a cluster of processes
 MODES = ("moments", "data")
@@ -260,12 +261,12 @@ def test_auto_keeps_wide_data_where_they_are_and_messages_are_small(client):
 def test_what_is_serialised_of_a_stage_is_d_numbers_per_task():
     X, y, _ = wide_problem(d=5000)
     layout = reading.Layout(np.array([f"x{j}" for j in range(5000)], dtype=object), None, "long", None)
-    task = staying.TaskOnWorker([(X, y, None)], "a", layout, staying.Rules(True, False, False, None, 2, 1e9))
-    weights = staying.Weights(0.5 / 60, np.array([7], dtype=np.int32), np.zeros(1))
-    answer = staying.solve_stage(task, weights, None, 0)
+    task = worker.TaskOnWorker([(X, y, None)], "a", layout, worker.Rules(True, False, False, None, 2, 1e9))
+    weights = worker.Weights(0.5 / 60, np.array([7], dtype=np.int32), np.zeros(1))
+    answer = worker.solve_stage(task, weights, None, 0)
     header, frames = serialize(answer)
     up = len(pickle.dumps(header)) + sum(memoryview(frame).nbytes for frame in frames)
-    down = len(pickle.dumps((staying.solve_stage, weights, None, 0)))
+    down = len(pickle.dumps((worker.solve_stage, weights, None, 0)))
     assert answer.w[7] != 0.0
     assert 8 * 5000 <= up <= 1.1 * 8 * 5000
     assert down <= 5000 / 8 + 200
@@ -305,21 +306,21 @@ def test_a_task_stays_on_one_worker_through_all_stages(client, table, places):
 def test_a_task_can_be_moved_to_another_worker(client):
     X, y, _ = wide_problem(d=50)
     layout = reading.Layout(np.array([f"x{j}" for j in range(50)], dtype=object), None, "long", None)
-    rules = staying.Rules(True, True, False, None, 2, 1e9)
+    rules = worker.Rules(True, True, False, None, 2, 1e9)
     here, there = client.scheduler_info()["workers"]
-    task = client.submit(staying.TaskOnWorker, [(X, y, None)], "a", layout, rules, workers=[here])
-    weights = staying.Weights(0.5 / 60, np.empty(0, dtype=np.int32), np.empty(0))
-    moved = client.submit(staying.solve_stage, task, weights, None, 0, workers=[there]).result(timeout=60)
-    stayed = staying.solve_stage(staying.TaskOnWorker([(X, y, None)], "a", layout, rules), weights, None, 0)
+    task = client.submit(worker.TaskOnWorker, [(X, y, None)], "a", layout, rules, workers=[here])
+    weights = worker.Weights(0.5 / 60, np.empty(0, dtype=np.int32), np.empty(0))
+    moved = client.submit(worker.solve_stage, task, weights, None, 0, workers=[there]).result(timeout=60)
+    stayed = worker.solve_stage(worker.TaskOnWorker([(X, y, None)], "a", layout, rules), weights, None, 0)
     np.testing.assert_allclose(moved.w, stayed.w, atol=1e-12)
-    assert dask.sizeof.sizeof(staying.TaskOnWorker([(X, y, None)], "a", layout, rules)) >= X.nbytes
+    assert dask.sizeof.sizeof(worker.TaskOnWorker([(X, y, None)], "a", layout, rules)) >= X.nbytes
 
 
 # ------------------------------------------------------------------ where a worker is too small
 
 
 def test_a_task_larger_than_half_a_worker_uses_statistics_or_says_so(monkeypatch):
-    monkeypatch.setattr(models, "BUDGET", 1000)  # statistics of 20 features count as large: auto would keep the data
+    monkeypatch.setattr(on_cluster, "BUDGET", 1000)  # statistics of 20 features count as large: auto would keep the data
     X, y, task = wide_problem(d=20, rows=500)  # 80 kB a task; statistics take 3.2 kB a task
     chunked = da.from_array(X, chunks=(250, 20))
     with small_cluster(memory_limit=200_000) as client:
@@ -602,20 +603,20 @@ def test_cross_validation_says_what_it_cannot_do(client, table, mode, parameters
 def test_what_is_serialised_of_many_stages_is_sparse():
     X, y, _ = wide_problem(d=5000)
     layout = reading.Layout(np.array([f"x{j}" for j in range(5000)], dtype=object), None, "long", None)
-    rules = staying.Rules(True, False, False, None, 2, 1e9)
-    task = staying.TaskOnWorker([(X, y, None)], "a", layout, rules, np.arange(60) % 2)
+    rules = worker.Rules(True, False, False, None, 2, 1e9)
+    task = worker.TaskOnWorker([(X, y, None)], "a", layout, rules, np.arange(60) % 2)
     empty = np.empty(0, dtype=np.int32)
     lams = np.tile(np.geomspace(1.0, 0.2, 10), 3)
-    asked = staying.Asked(
+    request = worker.StageRequest(
         np.repeat([0, 1, 2], 10).astype(np.int16), lams, np.full(30, -1), empty, np.empty(0), np.zeros(30, int)
     )
-    found = staying.solve_stages(task, asked, [], 0)
+    found = worker.solve_stages(task, request, [], 0)
     header, frames = serialize(found)
     up = len(pickle.dumps(header)) + sum(memoryview(frame).nbytes for frame in frames)
     assert found.value.size > 100
     assert found.nbytes <= up <= 1.5 * found.nbytes + 1000
-    assert up <= 12 * found.value.size + 30 * len(asked) + 2000
-    assert len(pickle.dumps(asked)) <= 30 * len(asked) + 1000
+    assert up <= 12 * found.value.size + 30 * len(request) + 2000
+    assert len(pickle.dumps(request)) <= 30 * len(request) + 1000
 
 
 # ------------------------------------------------------------------ workers and clients that go away
@@ -650,16 +651,16 @@ def slow_frame(table):
 
 
 def test_a_worker_killed_after_a_stage_changes_nothing(client, table, monkeypatch, places):
-    original = remote.RemoteStages.solve
+    original = client_side.RemoteStages.solve
 
     def then_kill(self, *arguments):
         out = original(self, *arguments)
-        if self.crew.rounds == 1:
-            (address,) = client.who_has(self.crew.tasks[:1])[self.crew.tasks[0].key]
+        if self.workers.rounds == 1:
+            (address,) = client.who_has(self.workers.tasks[:1])[self.workers.tasks[0].key]
             kill(client, address)
         return out
 
-    monkeypatch.setattr(remote.RemoteStages, "solve", then_kill)
+    monkeypatch.setattr(client_side.RemoteStages, "solve", then_kill)
     parameters = {"lam": 0.05, "theta": 0.4, "standardize": True}
     model = DaskMSMTFL(client=client, mode="data", task_column="school", **parameters).fit(slow_frame(table), "score")
     assert len(places.workers["TaskOnWorker"]) > 3  # one at least was put together again
@@ -669,14 +670,14 @@ def test_a_worker_killed_after_a_stage_changes_nothing(client, table, monkeypatc
 
 
 def test_a_worker_killed_while_statistics_are_added_up_changes_nothing(client, table, monkeypatch, places):
-    original = models._OnCluster._moments
+    original = on_cluster.OnCluster._moments
 
     def then_kill(self, *arguments):
         out = original(self, *arguments)
         kill(client, busy_worker(client))
         return out
 
-    monkeypatch.setattr(models._OnCluster, "_moments", then_kill)
+    monkeypatch.setattr(on_cluster.OnCluster, "_moments", then_kill)
     model = DaskMSMTFL(client=client, mode="moments", task_column="school").fit(slow_frame(table), "score")
     assert places.interrupted
     assert_same(model, local_fit(table))
@@ -684,7 +685,7 @@ def test_a_worker_killed_while_statistics_are_added_up_changes_nothing(client, t
 
 
 def test_a_worker_killed_while_folds_are_solved_changes_nothing(client, table, monkeypatch, places):
-    original = remote.FoldsElsewhere.begin
+    original = client_side.FoldsElsewhere.begin
     frame = dd.from_pandas(table.drop(columns="weight"), npartitions=3)
 
     def then_kill(self, grid, count):
@@ -692,22 +693,22 @@ def test_a_worker_killed_while_folds_are_solved_changes_nothing(client, table, m
         kill(client, busy_worker(client))
         return out
 
-    monkeypatch.setattr(remote.FoldsElsewhere, "begin", then_kill)
+    monkeypatch.setattr(client_side.FoldsElsewhere, "begin", then_kill)
     model = DaskMSMTFLCV(client=client, lams=40, cv=3, task_column="school").fit(frame, "score")
     assert_same_search(model, local_search(table, lams=40, cv=3))
     client.wait_for_workers(2, timeout=180)
 
 
 def test_a_worker_killed_between_levels_of_cross_validation_changes_nothing(client, table, monkeypatch, places):
-    original = remote.RemoteSurface._solve
+    original = client_side.RemoteSurface._solve
 
     def then_kill(self, waiting):
         original(self, waiting)
-        if self.crew.rounds == 2:  # what the first two levels have found on that worker is lost as well
-            (address,) = client.who_has(self.crew.tasks[:1])[self.crew.tasks[0].key]
+        if self.workers.rounds == 2:  # what the first two levels have found on that worker is lost as well
+            (address,) = client.who_has(self.workers.tasks[:1])[self.workers.tasks[0].key]
             kill(client, address)
 
-    monkeypatch.setattr(remote.RemoteSurface, "_solve", then_kill)
+    monkeypatch.setattr(client_side.RemoteSurface, "_solve", then_kill)
     model = DaskMSMTFLCV(client=client, mode="data", lams=10, cv=3, task_column="school").fit(
         slow_frame(table), "score"
     )
@@ -756,14 +757,14 @@ def test_a_client_that_goes_away_gives_a_clear_error(what):
 def test_a_client_closed_between_stages_or_before_gives_a_clear_error(client, table, monkeypatch):
     frame = dd.from_pandas(table.drop(columns="weight"), npartitions=2)
     other = distributed.Client(client.cluster, set_as_default=False)
-    original = remote.RemoteStages.solve
+    original = client_side.RemoteStages.solve
 
     def then_close(self, *arguments):
         out = original(self, *arguments)
         other.close()
         return out
 
-    monkeypatch.setattr(remote.RemoteStages, "solve", then_close)
+    monkeypatch.setattr(client_side.RemoteStages, "solve", then_close)
     model = DaskMSMTFL(client=other, mode="data", task_column="school", lam=0.05, theta=0.4)
     for _ in range(2):  # the second time it is closed from the beginning
         error = within(20, lambda: model.fit(frame, "score"))

@@ -8,7 +8,7 @@ other data, and would take most of the time.
 
 `Walk` is the bookkeeping of this for any penalty, wherever stages are solved. Here, where the data are, capped
 penalties go from stage to stage in compiled code instead (`_kernels/stage_loop.py`); others, and data on workers
-(`dask/remote.py`), by `Walk` itself.
+(`dask/client.py`), by `Walk` itself.
 """
 
 from __future__ import annotations

@@ -95,14 +95,14 @@ def layout_of(X: Any, y: Any, task: Any, weight: Any, task_column: Any) -> Layou
 
 
 @dataclass(frozen=True)
-class Dealt:
+class KnownFolds:
     """Stands in for a `Dealer` where the folds of a partition's rows are known: by task, in the order of its rows."""
 
     folds: int
-    hands: dict[Any, np.ndarray]
+    fold_by_task: dict[Any, np.ndarray]
 
     def deal(self, label: Any, count: int) -> np.ndarray:
-        return self.hands[label][:count]
+        return self.fold_by_task[label][:count]
 
 
 def statistics(

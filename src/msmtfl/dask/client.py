@@ -29,7 +29,17 @@ from .._solvers.arguments import read_factors
 from .._solvers.make_problem import training
 from .._solvers.stages import Outcome, Solution
 from .reading import Layout
-from .staying import NONE, Asked, Found, Told, Weights, describe, solve_stage, solve_stages, violation
+from .worker import (
+    NONE,
+    StageRequest,
+    StageResult,
+    TaskSummary,
+    Weights,
+    describe,
+    solve_stage,
+    solve_stages,
+    violation,
+)
 
 ROUNDING = 1e-12  # weights this much below lam, relatively, are lam
 NOTHING = "all partitions are empty: nothing to fit."
@@ -41,10 +51,10 @@ class RemoteTask:
     target = None
     curvature = 1.0
 
-    def __init__(self, told: dict[str, Any]):
-        self.d, self.n, self.order, self.squares = told["d"], told["n"], told["order"], told["squares"]
-        self.c, self.yy = told.get("c"), told.get("yy", np.nan)  # of a training fold nobody asks for these
-        self.mean, self.y_mean, self.same_x = told.get("mean"), told.get("y_mean"), self
+    def __init__(self, summary: dict[str, Any]):
+        self.d, self.n, self.order, self.squares = summary["d"], summary["n"], summary["order"], summary["squares"]
+        self.c, self.yy = summary.get("c"), summary.get("yy", np.nan)  # of a training fold nobody asks for these
+        self.mean, self.y_mean, self.same_x = summary.get("mean"), summary.get("y_mean"), self
         self.last_loss = self.yy
 
     def loss(self, w: Floats) -> float:
@@ -92,15 +102,15 @@ class RemoteSplit:
     train: int
 
 
-class Crew:
-    """Tasks on workers: their futures, what is told of them, and what has been said so far. `sent` and `received` count the
+class TasksOnWorkers:
+    """Tasks on workers: their futures, what is known of them, and what has been said so far. `sent` and `received` count the
     bytes of stage messages, `rounds` how often all tasks were asked."""
 
     def __init__(self, client: Any, tasks: Sequence[Any], labels: np.ndarray, layout: Layout, folds: int):
         self.client, self.tasks = client, list(tasks)
-        self.told: list[Told] = client.gather(client.map(describe, self.tasks, folds=folds, pure=False))
+        self.summaries: list[TaskSummary] = client.gather(client.map(describe, self.tasks, folds=folds, pure=False))
         self.sent, self.received, self.rounds = 0, 0, 0
-        targets = [one.all["target"] for one in self.told]
+        targets = [one.all["target"] for one in self.summaries]
         named = layout.columns is not None
         self.data = RemoteData(labels, layout.features, layout.form, targets, layout.position, named, folds)
 
@@ -116,16 +126,16 @@ class Crew:
             )
         data: Any = self.data
         warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
-        designs: list[Any] = [RemoteTask(one.all) for one in self.told]
+        designs: list[Any] = [RemoteTask(one.all) for one in self.summaries]
         return Problem(data, designs, read_factors(model.penalty_factors, data), model.standardize, model.positive)
 
     def training(self, problem: Problem, f: int) -> Problem:
-        designs: list[Any] = [RemoteTask(one.folds[f]) for one in self.told]
+        designs: list[Any] = [RemoteTask(one.folds[f]) for one in self.summaries]
         return replace(problem, designs=designs)
 
     def held_out(self) -> Floats:
         """(folds, m): weights"""
-        return np.stack([one.held_out for one in self.told], axis=1)
+        return np.stack([one.held_out for one in self.summaries], axis=1)
 
     def ask(self, function: Any, messages: Sequence[Any], *by_task: Any, **same: Any) -> tuple[list[Any], list[Any]]:
         """A function of every task and its message, and of what is by task or the same for all: futures and results."""
@@ -142,9 +152,9 @@ class RemoteStages:
 
     grams = None
 
-    def __init__(self, problem: Problem, crew: Crew):
+    def __init__(self, problem: Problem, workers: TasksOnWorkers):
         self.designs: list[Any] = list(problem.designs)
-        self.crew, self.factors = crew, problem.factors
+        self.workers, self.factors = workers, problem.factors
         self.last: list[Any] = [None] * len(self.designs)  # the tasks' last answers, where they were computed
         self.coef: Floats | None = None  # and what they say
 
@@ -160,9 +170,9 @@ class RemoteStages:
     def solve(self, weights: Floats, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         if last is not self.coef:  # a new run: from 0, or from where the user says
             self.last = list(last) if last.any() else [None] * len(self.designs)
-        self.last, answers = self.crew.ask(solve_stage, self._messages(weights), self.last, max_iter=max_iter)
+        self.last, answers = self.workers.ask(solve_stage, self._messages(weights), self.last, max_iter=max_iter)
         self.coef = np.array([answer.w for answer in answers])
-        self.crew.received += self.coef.nbytes
+        self.workers.received += self.coef.nbytes
         for design, answer in zip(self.designs, answers, strict=True):
             design.last_loss = answer.loss
             listener.task_done()
@@ -178,7 +188,7 @@ class RemoteStages:
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return max(self.crew.ask(violation, self._messages(weights), self.last)[1])
+        return max(self.workers.ask(violation, self._messages(weights), self.last)[1])
 
 
 # ------------------------------------------------------------------ all stages that come next at a time
@@ -211,11 +221,13 @@ class RemoteSurface:
     """Surfaces of all rows and, with folds, of every training fold, level by level: in a round every task is asked for all
     stages that any point of any of them needs next, each once."""
 
-    def __init__(self, problem: Problem, grid: Grid, crew: Crew, max_stages: int, max_iter: int, folds: int):
-        self.grid, self.crew, self.max_iter = grid, crew, max_iter
-        problems = [problem, *(crew.training(problem, f) for f in range(folds))]
+    def __init__(
+        self, problem: Problem, grid: Grid, workers: TasksOnWorkers, max_stages: int, max_iter: int, folds: int
+    ):
+        self.grid, self.workers, self.max_iter = grid, workers, max_iter
+        problems = [problem, *(workers.training(problem, f) for f in range(folds))]
         self.walks = [RemoteWalk(one, grid, max_stages) for one in problems]
-        self.levels: list[list[Any]] = [[] for _ in crew.tasks]  # futures of what a task has found, round by round
+        self.levels: list[list[Any]] = [[] for _ in workers.tasks]  # futures of what a task has found, round by round
         self.count = 0  # stages asked for
 
     def run(self, progress: Progress) -> None:
@@ -253,18 +265,18 @@ class RemoteSurface:
         questions = [(p, k, new[p, k, key]) for p, k, key in order]
         earlier = [list(futures) for futures in self.levels]
         messages = [self._message(questions, i) for i in range(len(earlier))]
-        futures, found = self.crew.ask(solve_stages, messages, earlier, max_iter=self.max_iter)
+        futures, found = self.workers.ask(solve_stages, messages, earlier, max_iter=self.max_iter)
         for mine, future in zip(self.levels, futures, strict=True):
             mine.append(future)
         self._take(questions, found)
 
-    def _message(self, questions: list[tuple[int, int, Wanted]], i: int) -> Asked:
+    def _message(self, questions: list[tuple[int, int, Wanted]], i: int) -> StageRequest:
         """What task i is asked."""
         d = self.walks[0].problem.d
         parts = [slice(*np.searchsorted(wanted.eased, [i * d, (i + 1) * d])) for *_, wanted in questions]
         both = list(zip(questions, parts, strict=True))
         before = [NONE if wanted.before < 0 else self.walks[p].asked[wanted.before] for p, _, wanted in questions]
-        return Asked(
+        return StageRequest(
             np.array([p for p, *_ in questions], dtype=np.int16),
             np.array([self.grid.lams[k] for _, k, _ in questions]),
             np.array(before, dtype=np.int32),
@@ -273,8 +285,8 @@ class RemoteSurface:
             np.cumsum([part.stop - part.start for part in parts]).astype(np.int32),
         )
 
-    def _take(self, questions: list[tuple[int, int, Wanted]], found: list[Found]) -> None:
-        self.crew.received += sum(one.nbytes for one in found)
+    def _take(self, questions: list[tuple[int, int, Wanted]], found: list[StageResult]) -> None:
+        self.workers.received += sum(one.nbytes for one in found)
         coefs = [one.coefs() for one in found]
         for s, (p, _, wanted) in enumerate(questions):
             answers = [
@@ -296,7 +308,7 @@ class RemoteSurface:
     def held_out(self) -> HeldOut:
         """Errors on the rows held out, of every fold."""
         folds = []
-        for walk, weight in zip(self.walks[1:], self.crew.held_out(), strict=True):
+        for walk, weight in zip(self.walks[1:], self.workers.held_out(), strict=True):
             surface = gathered(walk.problem, self.grid, [walk], 0.0)
             mse = np.moveaxis(np.array(walk.error)[surface.last], -1, 0)
             folds.append((mse, weight, None, surface.complete))
@@ -306,25 +318,25 @@ class RemoteSurface:
 # ------------------------------------------------------------------ models
 
 
-def fit_on_workers(model: MSMTFL, crew: Crew) -> None:
-    """Fit a model whose stages are solved by a crew."""
-    model._note_features(crew.data)
+def fit_on_workers(model: MSMTFL, workers: TasksOnWorkers) -> None:
+    """Fit a model whose stages are solved where the rows are."""
+    model._note_features(workers.data)
     with one_blas_thread():
-        problem = crew.make_problem(model)
-    model._fit_problem(problem, model._previous(problem.data), RemoteStages(problem, crew))
+        problem = workers.make_problem(model)
+    model._fit_problem(problem, model._previous(problem.data), RemoteStages(problem, workers))
 
 
 class SearchOnWorkers:
-    """The work of an MSMTFLCV, done by a crew that has the rows."""
+    """The work of an MSMTFLCV, done by the workers that have the rows."""
 
-    def __init__(self, model: MSMTFLCV, crew: Crew):
-        self.model, self.crew = model, crew
+    def __init__(self, model: MSMTFLCV, workers: TasksOnWorkers):
+        self.model, self.workers = model, workers
 
     def fit(self) -> None:
-        model, data = self.model, self.crew.data
+        model, data = self.model, self.workers.data
         model._note_features(data)
         with one_blas_thread():
-            problem = self.crew.make_problem(model)
+            problem = self.workers.make_problem(model)
             grid = model._grid(problem)
         model._fit_point(problem, grid, data.splits() if model._by_folds else [], None, self)
 
@@ -336,13 +348,15 @@ class SearchOnWorkers:
     ) -> tuple[Surface, HeldOut | None]:
         """All data and the folds go along the grid together."""
         model = self.model
-        walks = RemoteSurface(problem, grid, self.crew, model._stages(), model.max_iter or 0, self.crew.data.folds)
+        walks = RemoteSurface(
+            problem, grid, self.workers, model._stages(), model.max_iter or 0, self.workers.data.folds
+        )
         walks.run(progress)
         held_out = as_if_ended(walks.held_out(), model._front(grid, folds), problem, model.scoring) if folds else None
         return walks.surface(model.tol), held_out
 
     def _refit(self, problem: Problem, surface: Surface, k: int, l: int, grams: Any) -> tuple[Solution, Penalty]:
-        return self.model._refit(problem, surface, k, l, grams, RemoteStages(problem, self.crew))
+        return self.model._refit(problem, surface, k, l, grams, RemoteStages(problem, self.workers))
 
 
 class FoldsElsewhere:

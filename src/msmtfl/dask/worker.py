@@ -26,12 +26,12 @@ from .._solvers.lassos.weighted_lasso import Lassos
 from .reading import Layout, Piece, size_of
 
 NONE = -1  # stands for no stage before
-ALL = 0  # the portion of all rows; portion 1 + f is without fold f
+ALL = 0  # the split of all rows; split 1 + f is without fold f
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How every one of the m tasks is fitted; `budget` is in bytes, for the Gram matrix of one portion of its rows."""
+    """How every one of the m tasks is fitted; `budget` is in bytes, for the Gram matrix of one split of its rows."""
 
     centre: bool
     standardize: bool
@@ -54,7 +54,7 @@ class Weights:
         return 8 + self.eased.nbytes + self.left.nbytes
 
 
-class Portion:
+class Split:
     """Some of a task's rows, as they are fitted: all, or those without a fold."""
 
     def __init__(self, data: TaskData, design: RowTask, rules: Rules):
@@ -88,7 +88,7 @@ class TaskOnWorker:
         task = Task(label, X, y, weight, np.arange(len(y)))
         self.data = TaskData((task,), labels, layout.features, "long", X)
         with one_blas_thread():
-            self.portions = {ALL: Portion(self.data, self.data.designs(rules.centre)[0], rules)}
+            self.splits = {ALL: Split(self.data, self.data.designs(rules.centre)[0], rules)}
 
     def __reduce__(self) -> Any:
         return TaskOnWorker, ([self.piece], self.label, self.layout, self.rules, self.fold)
@@ -97,15 +97,15 @@ class TaskOnWorker:
         return object.__sizeof__(self) + size_of(self.piece[0])  # lest Dask thinks it is easily moved
 
     @property
-    def all(self) -> Portion:
-        return self.portions[ALL]
+    def all(self) -> Split:
+        return self.splits[ALL]
 
-    def portion(self, p: int) -> Portion:
+    def split(self, p: int) -> Split:
         """Training statistics of a fold are made when they are asked for."""
-        if p not in self.portions:
+        if p not in self.splits:
             (design,) = self.data.training([self.all.design], ~self._in_fold(p))
-            self.portions[p] = Portion(self.data, design, self.rules)
-        return self.portions[p]
+            self.splits[p] = Split(self.data, design, self.rules)
+        return self.splits[p]
 
     def held_out(self, p: int) -> Ints:
         return np.flatnonzero(self._in_fold(p))
@@ -127,7 +127,7 @@ def _stacked(pieces: Sequence[Piece]) -> Piece:
 
 
 @dataclass(frozen=True)
-class Told:
+class TaskSummary:
     """What the client is told of a task: numbers that a `Problem` asks for, of all rows and of every training fold."""
 
     all: dict[str, Any]
@@ -135,15 +135,15 @@ class Told:
     held_out: Floats  # (folds,): the weight of the rows held out
 
 
-def describe(task: TaskOnWorker, folds: int) -> Told:
+def describe(task: TaskOnWorker, folds: int) -> TaskSummary:
     with one_blas_thread():
         design = task.all.design
         more: dict[str, Any] = {"c": design.c, "yy": design.yy, "y_mean": design.y_mean, "mean": design.rows.mean}
-        designs = [task.portion(p).design for p in range(1 + folds)]
+        designs = [task.split(p).design for p in range(1 + folds)]
         every = [{name: getattr(one, name) for name in ("d", "n", "order", "squares")} for one in designs]
         weight = np.ones(len(task.piece[1])) if task.piece[2] is None else task.piece[2]
         held_out = np.array([weight[task.held_out(p)].sum() for p in range(1, 1 + folds)])
-        return Told(every[0] | more | {"target": task.data.targets[0]}, every[1:], held_out)
+        return TaskSummary(every[0] | more | {"target": task.data.targets[0]}, every[1:], held_out)
 
 
 # ------------------------------------------------------------------ one stage of a fit
@@ -202,11 +202,11 @@ def _bytes_in(message: Any) -> int:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Stages of one task to be solved: of every one the portion of the rows, lam, and the place of the stage before it among
+class StageRequest:
+    """Stages of one task to be solved: of every one the split of the rows, lam, and the place of the stage before it among
     all that were asked for before (NONE: from 0), all (count,). What it eases is between two `ends`; see `Weights`."""
 
-    portion: np.ndarray
+    split: np.ndarray
     lam: Floats
     before: np.ndarray
     eased: np.ndarray
@@ -219,7 +219,7 @@ class Asked:
     def __iter__(self) -> Iterator[tuple[int, int, Weights]]:
         eased, left = (np.split(values, self.ends[:-1]) for values in (self.eased, self.left))
         weights = map(Weights, self.lam.tolist(), eased, left)
-        yield from zip(self.portion.tolist(), self.before.tolist(), weights, strict=True)
+        yield from zip(self.split.tolist(), self.before.tolist(), weights, strict=True)
 
     @property
     def nbytes(self) -> int:
@@ -227,7 +227,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Found:
+class StageResult:
     """The stages asked for, of one task: coefficients between two `ends`, and the solver's status. Of all rows `error` is
     |y - Xw|^2, and there are certificates; of a training fold it is the mean squared error on the rows held out."""
 
@@ -251,49 +251,51 @@ class Found:
         return _bytes_in(self)
 
 
-def solve_stages(task: TaskOnWorker, asked: Asked, earlier: list[Found], max_iter: int) -> Found:
+def solve_stages(task: TaskOnWorker, request: StageRequest, earlier: list[StageResult], max_iter: int) -> StageResult:
     """The stages asked for, one from another; `earlier` are those asked for before, which have stayed where they were."""
     known = [coefs for found in earlier for coefs in found.coefs()]
     lassos: dict[int, Lassos] = {}
     coefs, status, d = [], [], task.layout.d
     with one_blas_thread():
-        for p, before, weights in asked:
-            portion, reference = task.portion(p), np.zeros((1, d))
+        for p, before, weights in request:
+            split, reference = task.split(p), np.zeros((1, d))
             if before != NONE:
                 feature, value = known[before]
                 reference[0, feature] = value
             if p not in lassos:
-                lassos[p] = portion.lassos(careful=True)
+                lassos[p] = split.lassos(careful=True)
                 if before != NONE:
                     lassos[p].warm(reference)
-            W, _ = lassos[p].solve(portion.weights(weights)[None], reference=reference, max_iter=max_iter)
+            W, _ = lassos[p].solve(split.weights(weights)[None], reference=reference, max_iter=max_iter)
             used = np.flatnonzero(W[0])
             coefs.append((used, W[0, used]))
             status.append(lassos[p].status[0])
-        return _judged(task, asked, coefs, np.array(status))
+        return _judged(task, request, coefs, np.array(status))
 
 
-def _judged(task: TaskOnWorker, asked: Asked, coefs: list[tuple[Ints, Floats]], status: np.ndarray) -> Found:
-    error, gap = np.full(len(asked), np.nan), np.full(len(asked), np.nan)
-    unique = np.zeros(len(asked), dtype=bool)
-    weights = [one for *_, one in asked]
-    for p in np.unique(asked.portion).tolist():
-        at, portion = np.flatnonzero(asked.portion == p), task.portion(p)
+def _judged(
+    task: TaskOnWorker, request: StageRequest, coefs: list[tuple[Ints, Floats]], status: np.ndarray
+) -> StageResult:
+    error, gap = np.full(len(request), np.nan), np.full(len(request), np.nan)
+    unique = np.zeros(len(request), dtype=bool)
+    weights = [one for *_, one in request]
+    for p in np.unique(request.split).tolist():
+        at, split = np.flatnonzero(request.split == p), task.split(p)
         W = _together([coefs[s] for s in at], task.layout.d)
         if p != ALL:
             (own,) = task.data.tasks
-            error[at] = task_errors(own, task.held_out(p), W, portion.design.intercepts(W), np.arange(len(at)))[1]
+            error[at] = task_errors(own, task.held_out(p), W, split.design.intercepts(W), np.arange(len(at)))[1]
             continue
-        error[at] = losses_of(portion.design, W)
+        error[at] = losses_of(split.design, W)
         memo: dict[Any, Any] = {}
         for low in range(0, len(at), AT_ONCE):
             some = np.arange(low, min(low + AT_ONCE, len(at)))
-            A = np.array([portion.weights(weights[s]) for s in at[some]])
-            proofs = certify_all(portion.design, W.dense(some), A, task.rules.positive, memo)
+            A = np.array([split.weights(weights[s]) for s in at[some]])
+            proofs = certify_all(split.design, W.dense(some), A, task.rules.positive, memo)
             gap[at[some]], unique[at[some]] = [one.gap for one in proofs], [one.unique for one in proofs]
     features, values = (np.concatenate(parts) for parts in zip(*coefs, strict=True))
     ends = np.cumsum([len(used) for used, _ in coefs]).astype(np.int32)
-    return Found(features.astype(np.int32), values, ends, status.astype(np.int32), error, gap, unique)
+    return StageResult(features.astype(np.int32), values, ends, status.astype(np.int32), error, gap, unique)
 
 
 def _together(coefs: list[tuple[Ints, Floats]], d: int) -> TaskCoefs:
