@@ -5,9 +5,9 @@
     python benchmarks/studies/chosen_points.py --table     # only the table, from the rows that there are
 
 For a data set and a search:  `over best` is the error of the chosen point, refitted on all training samples, over that of
-the best point of its own whole grid, chosen with the fresh samples themselves (for MultiTaskAuto: over the best of its
-families); `over simple` is the same over the better of the lasso chosen by cross-validation (one per task) and the tasks'
-means. An error is what the searches score: the squared error over the variance of a task's targets (of classes:
+the best point of its own whole grid, chosen with the fresh samples themselves (for an automatic choice: over the best of
+the searches and itself); `over simple` is the same over the better of the lasso chosen by cross-validation (one per task)
+and the tasks' means. An error is what the searches score: the squared error over the variance of a task's targets (classes:
 the log-loss), averaged over samples, of which a task has as large a share as it has in training. Data sets have
 3 to 8 tasks of 15 to 60 samples and 10 to 60 features; nothing here was used to set a default of the package.
 """
@@ -26,11 +26,16 @@ from pathlib import Path
 
 import numpy as np
 
-from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, MSMTFLClassifierCV, MultiTaskAuto, SharedMTLCV
+import msmtfl
+from msmtfl import LassoMTLCV, MSMTFLClassifierCV
 
 KINDS = ("null", "shared support", "own support", "dense small effects", "copies")
-SEARCHES = (LassoMTLCV, MSMTFLCV, L12MTLCV, DirtyMTLCV, SharedMTLCV, MSMTFLClassifierCV, MultiTaskAuto)
-CONTAIN_LASSO = ("MSMTFLCV", "DirtyMTLCV", "SharedMTLCV", "MSMTFLClassifierCV", "MultiTaskAuto")
+SEARCHES = [getattr(msmtfl, name) for name in msmtfl.__all__ if name.endswith("CV") or name.startswith("MultiTaskAuto")]
+CONTAIN_LASSO = tuple(
+    one.__name__
+    for one in SEARCHES
+    if one.__name__.startswith(("MSMTFL", "Dirty", "Shared", "Pretrained", "MultiTaskAuto"))
+)
 FRESH = 20  # fresh samples for every one to train on
 ROWS = Path(__file__).parents[1] / "results" / "chosen_points.jsonl"
 
@@ -102,50 +107,55 @@ def as_classes(sample: tuple, cut: np.ndarray) -> tuple:
 
 def rows_of(seed: int, names: list[str]) -> list[dict]:
     kind, train, new = data_set(seed)
+    rows: list[dict] = []
+    numbers = [name for name in names if not of_classes(name)]
+    if numbers:
+        _, y, task = train
+        means = np.array([y[task == i].mean() for i in np.unique(task)])
+        rows += rows_of_searches(numbers, train, new, squared_errors, LassoMTLCV(), means)
+    classes = [name for name in names if of_classes(name)]
+    if classes:
+        _, y, task = train
+        cut = np.array([np.median(y[task == i]) for i in np.unique(task)])
+        own, fresh = as_classes(train, cut), as_classes(new, cut)
+        share = np.array([own[1][task == i].mean() for i in np.unique(task)])
+        lassos = MSMTFLClassifierCV(lams=15, thetas=[np.inf])
+        rows += rows_of_searches(classes, own, fresh, log_losses, lassos, np.log(share / (1 - share)))
+    return [{"seed": seed, "kind": kind, **row} for row in rows]
+
+
+def rows_of_searches(names: list[str], train: tuple, new: tuple, measure, lassos, constants: np.ndarray) -> list[dict]:
+    """Of searches that measure errors alike; `constants` (m,) are the intercepts of models without features."""
     X, y, task = train
-    labels = np.unique(task)
-    lasso = LassoMTLCV().fit(X, y, task=task)
-    means = np.array([y[task == i].mean() for i in labels])
-    simple = min(
-        of_model(squared_errors, lasso, new), float(squared_errors(0 * lasso.coef_[None], means[None], *new)[0])
-    )
+    nothing = np.zeros((1, len(constants), X.shape[1]))
+    simple = min(of_model(measure, lassos.fit(X, y, task=task), new), float(measure(nothing, constants[None], *new)[0]))
     out = []
     for name in names:
-        if name == "MultiTaskAuto":
-            continue
-        began = time.perf_counter()
-        if name == "MSMTFLClassifierCV":
-            cut = np.array([np.median(y[task == i]) for i in labels])
-            own, fresh = as_classes(train, cut), as_classes(new, cut)
-            codes = own[1]
-            model, measure = MSMTFLClassifierCV(lams=15).fit(X, codes, task=task), log_losses
-            lassos = MSMTFLClassifierCV(lams=15, thetas=[np.inf]).fit(X, codes, task=task)
-            share = np.array([codes[task == i].mean() for i in labels])
-            constant = log_losses(0 * model.coef_[None], np.log(share / (1 - share))[None], *fresh)[0]
-            base = min(of_model(log_losses, lassos, fresh), float(constant))
-        else:
-            search = {one.__name__: one for one in SEARCHES}[name]
-            own, model, measure, fresh, base = train, search().fit(X, y, task=task), squared_errors, new, simple
-        seconds = time.perf_counter() - began
-        error = of_model(measure, model, fresh)
-        best = float(of_grid(measure, model, own, fresh).min())
-        out.append({"search": name, "error": error, "best": best, "simple": base, "seconds": seconds})
-    if "MultiTaskAuto" in names:
-        began = time.perf_counter()
-        model = MultiTaskAuto().fit(X, y, task=task)
-        error = float(squared_errors(np.atleast_2d(model.coef_)[None], np.atleast_1d(model.intercept_)[None], *new)[0])
-        seconds = time.perf_counter() - began
-        out.append({"search": "MultiTaskAuto", "error": error, "simple": simple, "seconds": seconds})
-    return [{"seed": seed, "kind": kind, **row} for row in out]
+        began = time.process_time()
+        search = {one.__name__: one for one in SEARCHES}[name]
+        model = (search(lams=15) if name == "MSMTFLClassifierCV" else search()).fit(X, y, task=task)
+        row = {"search": name, "seconds": time.process_time() - began, "simple": simple}
+        row["error"] = of_model(measure, model, new)
+        if "Auto" not in name:
+            row["best"] = float(of_grid(measure, model, train, new).min())
+        out.append(row)
+    return out
+
+
+def of_classes(name: str) -> bool:
+    return "Classifier" in name
 
 
 def with_best_family(rows: list[dict]) -> list[dict]:
-    """Rows in which the best that MultiTaskAuto could choose is the best family of the same data set, or itself."""
-    best: dict[int, float] = {}
+    """Rows in which the best that an automatic choice could take is the best search of the same data set, or itself."""
+    best: dict[tuple[int, bool], float] = {}
     for row in rows:
-        if row["search"] != "MSMTFLClassifierCV":
-            best[row["seed"]] = min(row["error"], best.get(row["seed"], np.inf))
-    return [{**row, "best": best[row["seed"]]} if row["search"] == "MultiTaskAuto" else row for row in rows]
+        key = row["seed"], of_classes(row["search"])
+        best[key] = min(row["error"], best.get(key, np.inf))
+    return [
+        {**row, "best": best[row["seed"], of_classes(row["search"])]} if "Auto" in row["search"] else row
+        for row in rows
+    ]
 
 
 def table(rows: list[dict]) -> str:

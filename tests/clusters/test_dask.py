@@ -320,7 +320,9 @@ def test_a_task_can_be_moved_to_another_worker(client):
 
 
 def test_a_task_larger_than_half_a_worker_uses_statistics_or_says_so(monkeypatch):
-    monkeypatch.setattr(on_cluster, "BUDGET", 1000)  # statistics of 20 features count as large: auto would keep the data
+    monkeypatch.setattr(
+        on_cluster, "BUDGET", 1000
+    )  # statistics of 20 features count as large: auto would keep the data
     X, y, task = wide_problem(d=20, rows=500)  # 80 kB a task; statistics take 3.2 kB a task
     chunked = da.from_array(X, chunks=(250, 20))
     with small_cluster(memory_limit=200_000) as client:

@@ -422,7 +422,8 @@ def test_the_command_fits_toys(toys, tmp_path):
 
 OWN = ("_estimators", "paper")  # the families themselves, and the paper, which speaks of its models by name
 PUBLIC = ("__init__.py", "baselines.py")  # which say where names are found
-TAKES_ONE = ("demo.py", "dask/models.py", "dask/client.py", "dask/on_cluster.py")  # which use a class, but do not tell models apart
+# which use a class, but do not tell models apart
+TAKES_ONE = ("demo.py", "dask/models.py", "dask/client.py", "dask/on_cluster.py")
 ABOVE = (
     "cli",
     "report",
