@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ._estimators.pooling.search import PartialPoolingCV
     from ._estimators.pretrained.fit import PretrainedMTL
     from ._estimators.pretrained.search import PretrainedMTLCV
+    from ._estimators.nested.fit import NestedMTL
+    from ._estimators.nested.search import NestedMTLCV
     from ._estimators.robust.fit import RobustMTL
     from ._estimators.robust.search import RobustMTLCV
     from ._estimators.shared.classifiers import SharedMTLClassifier, SharedMTLClassifierCV
@@ -74,6 +76,8 @@ __all__ = [
     "PartialPoolingClassifierCV",
     "PretrainedMTL",
     "PretrainedMTLCV",
+    "NestedMTL",
+    "NestedMTLCV",
     "RobustMTL",
     "RobustMTLCV",
     "SharedMTL",
@@ -116,6 +120,8 @@ _MODULES = {  # of each public name: the module that has it
     "PartialPoolingClassifierCV": "_estimators.pooling.classifiers",
     "PretrainedMTL": "_estimators.pretrained.fit",
     "PretrainedMTLCV": "_estimators.pretrained.search",
+    "NestedMTL": "_estimators.nested.fit",
+    "NestedMTLCV": "_estimators.nested.search",
     "RobustMTL": "_estimators.robust.fit",
     "RobustMTLCV": "_estimators.robust.search",
     "MSMTFLCV": "_estimators.msmtfl.search",

@@ -373,7 +373,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             order = {label: i for i, label in enumerate(dict.fromkeys(labels))}
             of_label = np.array([order[label] for label in labels])
             groups = np.split(np.argsort(of_label, kind="stable"), np.cumsum(np.bincount(of_label))[:-1])
-            for rows, (w, b) in new_lines(self, new, groups, coef, intercept):
+            for rows, (w, b) in new_lines(self, new, groups, list(order), coef, intercept):
                 out[places[rows]] = new[rows] @ w.T + b
             spread = spread_over_tasks(self, new, None if beside is None else beside[of_new])
             warn_of_new_tasks(self, list(order), new.shape[0], spread)

@@ -24,7 +24,7 @@ from .words.grid_words import GridWords
 
 LISTED = tuple(  # modules with records, in the order in which families are shown
     f"msmtfl._estimators.{name}.record"
-    for name in ("msmtfl", "lasso", "l12", "dirty", "shared", "pooling", "pretrained", "robust", "baselines")
+    for name in ("msmtfl", "lasso", "l12", "dirty", "shared", "pooling", "pretrained", "robust", "nested", "baselines")
 )
 Formula = tuple[str, str, list[str]]  # loss, penalty, notes
 CoefOn = Callable[..., Floats]  # fitted model, part of its problem, budget=, tick= -> (m, d)
