@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from ._estimators.msmtfl.classifiers import MSMTFLClassifier
     from ._estimators.msmtfl.fit import MSMTFL
     from ._estimators.msmtfl.search import MSMTFLCV
+    from ._estimators.nested.fit import NestedMTL
+    from ._estimators.nested.search import NestedMTLCV
     from ._estimators.pooling.classifiers import PartialPoolingClassifier, PartialPoolingClassifierCV
     from ._estimators.pooling.fit import PartialPooling
     from ._estimators.pooling.search import PartialPoolingCV
     from ._estimators.pretrained.fit import PretrainedMTL
     from ._estimators.pretrained.search import PretrainedMTLCV
-    from ._estimators.nested.fit import NestedMTL
-    from ._estimators.nested.search import NestedMTLCV
     from ._estimators.robust.fit import RobustMTL
     from ._estimators.robust.search import RobustMTLCV
     from ._estimators.shared.classifiers import SharedMTLClassifier, SharedMTLClassifierCV
@@ -70,14 +70,14 @@ __all__ = [
     "Moments",
     "MultiTaskAuto",
     "MultiTaskAutoClassifier",
+    "NestedMTL",
+    "NestedMTLCV",
     "PartialPooling",
     "PartialPoolingCV",
     "PartialPoolingClassifier",
     "PartialPoolingClassifierCV",
     "PretrainedMTL",
     "PretrainedMTLCV",
-    "NestedMTL",
-    "NestedMTLCV",
     "RobustMTL",
     "RobustMTLCV",
     "SharedMTL",

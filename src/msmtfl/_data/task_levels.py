@@ -12,9 +12,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from .designs import Ints
-from .tables import Labels, factorise, names_of, warn_user
+from .tables import (
+    Labels,
+    Position,
+    Table,
+    column_position,
+    factorise,
+    names_of,
+    native,
+    places_of,
+    split_off,
+    unmasked,
+    warn_user,
+)
 
 SEPARATOR = " / "
 
@@ -44,14 +57,54 @@ def joined(columns: Sequence[Labels], names: Sequence[Hashable], rows: int) -> n
     return np.array([known_pairs[pair] for pair in together])
 
 
-def task_columns(task: Any) -> tuple[list[Any], list[Hashable]] | None:
-    """The columns of labels given beside X, and their names; None if there is one label per sample."""
+def without_task(X: Table, task: Labels | None, task_column: Any) -> tuple[Any, Labels | None, Position]:
+    """(the features as they are given, task labels or None, the place of the task column) of any accepted X. Of several
+    task columns, or columns of labels beside X, labels are made that name the levels, and there are several places."""
+    X = unmasked(native(X))
+    if task_column is None:
+        return X, _together(task), None
+    if task is not None:
+        raise ValueError("pass either task_column= (a column of X) or task= (labels beside X), not both.")
+    if issparse(X):
+        raise ValueError("a sparse X has no task column: pass the labels as task=, and task_column=None.")
+    position = positions_of(X, task_column)
+    columns = [split_off(X, place)[1] for place in places_of(position)]
+    for place in sorted(places_of(position), reverse=True):
+        X = split_off(X, place)[0]
+    if X.shape[1] == 0:
+        raise ValueError("X has no features beside the task column. Pass at least one.")
+    if isinstance(position, int):
+        return X, columns[0], position
+    return X, joined(columns, list(task_column), X.shape[0]), position
+
+
+def positions_of(X: Table, task_column: Any) -> Position:
+    """Where the task column stands, or the columns of its levels."""
+    if task_column is None:
+        return None
+    if not isinstance(task_column, (list, tuple)):
+        return column_position(X, task_column)
+    found = [column_position(X, name) for name in task_column]
+    if len(found) < 2 or len(set(found)) < len(found):
+        raise ValueError(
+            f"task_column={list(task_column)!r} must name several columns, each once: those of the levels of a task, from the "
+            "widest on. Of tasks with one level give the name itself."
+        )
+    return tuple(found)
+
+
+def _together(task: Any) -> Labels | None:
+    """Labels given beside X; of several columns of them those that name all levels."""
+    task = native(task)
+    columns: list[Any] = []
     if hasattr(task, "columns") and len(getattr(task, "shape", ())) == 2:
-        columns = list(task.columns)
-        return [task[name] for name in columns], columns
-    if isinstance(task, np.ndarray) and task.ndim == 2:
-        return list(task.T), [f"level {k + 1}" for k in range(task.shape[1])]
-    return None
+        names = list(task.columns)
+        columns = [task[name] for name in names]
+    elif isinstance(task, np.ndarray) and task.ndim == 2:
+        columns, names = list(task.T), [f"level {k + 1}" for k in range(task.shape[1])]
+    if len(columns) < 2:
+        return task  # type: ignore[no-any-return]
+    return joined(columns, names, len(task))
 
 
 @dataclass(frozen=True)

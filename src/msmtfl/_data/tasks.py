@@ -32,12 +32,12 @@ from .survival import read_survival, times_of
 from .tables import (
     Labels,
     Matrix,
+    Position,
     Table,
     Targets,
     as_values,
     check_finite,
     check_places,
-    column_position,
     factorise,
     is_sparse,
     is_table,
@@ -50,6 +50,7 @@ from .tables import (
     unmasked,
     warn_user,
 )
+from .task_levels import positions_of
 
 LARGEST, SMALLEST = 1e290, 1e-290  # range in which sums of squares keep all their digits
 NO_WEIGHT = "all sample weights of task {!r} are zero. Leave the task out, or give a row a positive weight."
@@ -107,7 +108,7 @@ class TaskData:
     features: np.ndarray
     form: str
     X: Floats  # all rows, as given: what an error message looks a value up in
-    task_position: int | None = None  # of the task column, if there is one
+    task_position: Position = None  # of the task column, if there is one
     encoding: Encoding | None = None  # of categorical columns, if there are any
     classes: int = 1  # tasks stand together in as many, one per class, on the same rows
     survival: bool = False  # whether targets are times, with a minus sign where they are censored
@@ -398,7 +399,7 @@ def read_training(
     y: Targets,
     *,
     task: Labels | None = None,
-    task_column: str | int | None = None,
+    task_column: Any = None,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     encoding: Encoding | None = None,
@@ -426,7 +427,7 @@ def read_training(
     else:
         labels, codes = factorise(task, rows)
         form = "long"
-    position = None if task_column is None else column_position(X, task_column)
+    position = positions_of(X, task_column)
     tasks = _long_tasks(values, target, weight, beside, labels, codes)
     return TaskData(tasks, labels, names, form, values, position, encoding, survival=survival)
 

@@ -80,12 +80,15 @@ class Strength:
 @dataclass(frozen=True)
 class Part:
     """A part of the coefficients that is kept by itself: the attribute, and a column of the report's table of features.
-    One that is common to all tasks is (d,), the others are as `coef_`."""
+    One that is common to all tasks is (d,), the others are as `coef_`; or they have a line for everything that is in the
+    attribute `lines`, of which every task has those that `places` (m, L) names."""
 
     attribute: str
     title: str
     note: str = "the largest over tasks, in size"
     common: bool = False
+    lines: str = ""
+    places: str = ""
 
 
 @dataclass(frozen=True)

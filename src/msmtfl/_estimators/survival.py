@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Floats
 from .._data.survival import read_survival, times_of
-from .._data.tables import names_of, opened, without_task
+from .._data.tables import names_of, opened
+from .._data.task_levels import without_task
 from .._data.tasks import TaskData
 from .._objective.problem import Problem
 from .._objective.survival import Cox

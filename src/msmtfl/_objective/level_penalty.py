@@ -187,8 +187,8 @@ def _product(strengths: Floats, values: Floats) -> Floats:
 def certify_levels(designs: Sequence[Any], P: Floats, penalty: LevelPenalty) -> RowCertificate:
     """Gap, optimality and uniqueness of P (height, d), for the penalty of a stage.
 
-    The loss is convex: with G minus its gradient at P, no point Z is better by more than G'(Z - P) + penalty(P) - penalty(Z).
-    An entry with the weight a adds a |p| - G p + max(|G| - a, 0) |z|, and as F(Z) <= F(P), the sum of all a |z| is at most
+    The loss is convex: with G minus its gradient at P, no point Z is better by more than
+    G'(Z - P) + penalty(P) - penalty(Z). An entry with the weight a adds a |p| - G p + max(|G| - a, 0) |z|, and as F(Z) <= F(P), the sum of all a |z| is at most
     F(P). A ridge r adds the square of the slope over 2 r. What nothing penalises is looked for within FAR times its size;
     what nearly dependent columns hide from slopes (`shared_moves.py`), and rounding from gradients, is added to them.
     """
@@ -227,7 +227,7 @@ def _gap(designs: Sequence[Any], P: Floats, penalty: LevelPenalty) -> tuple[floa
     reach = FAR * np.maximum(np.maximum(np.abs(P), alone), penalty.over_blocks(np.abs(W)))
     slopes = G - ridge * P
     moves = [
-        SharedMoves([designs[i] for i in at], kappa[at], np.flatnonzero(own))
+        SharedMoves([designs[i] for i in at.tolist()], kappa[at], np.flatnonzero(own))
         for block, own in enumerate(open_)
         if own.any()
         for at in [np.flatnonzero((penalty.blocks == block).any(axis=1))]

@@ -2,9 +2,9 @@
 
 The convex problem of a stage has one of seven structures, which the penalty names: weighted lassos ("lassos"), a norm of
 every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"), or with a norm of
-every task's deviations ("robust"), or parts by level ("levels"); one more task beside others has that of its coefficients given theirs ("given"). Where
-the loss is not squared, the first has a solver of its own;
-the others are solved by Newton steps around theirs (`coupled_newton.py`).
+every task's deviations ("robust"), or parts by level ("levels"); one more task beside others has that of its coefficients
+given theirs ("given"). Where the loss is not squared, the first has a solver of its own; the others are solved by Newton
+steps around theirs (`newton_around.py`).
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class MomentSplit:
 class MomentData:
     """Statistics where rows would be: what a `Problem` asks of its data."""
 
-    task_position: int | None = None
+    task_position: int | tuple[int, ...] | None = None
 
     def __init__(self, folds: Sequence[Moments], task_column: str | int | None):
         if not folds:

@@ -155,7 +155,9 @@ class Nested(AddTaskMixin):
         """The coefficients (d,) and the intercept of a new task, by what is known of its levels: what is common, the effects
         of the values that are known, and intercepts by level in the same way."""
         effects = self._effects_of(label)
-        w = self.coef_common_ + sum((self.coef_effects_[at] for at in effects if at >= 0), np.zeros_like(self.coef_common_))
+        w = self.coef_common_ + sum(
+            (self.coef_effects_[at] for at in effects if at >= 0), np.zeros_like(self.coef_common_)
+        )
         if not self.fit_intercept:
             return w, np.zeros(1)
         levels = intercept[:, 0] + ((coef[:, 0] - w) * means).sum(axis=1)  # of tasks with these coefficients
@@ -246,7 +248,9 @@ class NestedFit(Nested):
         if self.kind == RIDGE and self.lam_common is None:
             found[0] = 0.0
         if np.isinf(found).all():
-            raise ValueError("lam, lam_upper and lam_common are all inf: all coefficients would be 0. Give a finite one.")
+            raise ValueError(
+                "lam, lam_upper and lam_common are all inf: all coefficients would be 0. Give a finite one."
+            )
         return np.array(found)
 
     def _uppers(self, levels: TaskLevels) -> Sequence[float | None]:
@@ -329,27 +333,83 @@ class NestedMTL(NestedFit, PartialFitMixin):
     theta : float, default=inf
         Norm of a feature's effects at a level, over its values, from which they are free.
     max_stages : int, default=10
-        The largest number of stages. With theta = inf there is one.
+        The largest number of stages; with 1 the model is the lasso.
     nested : bool, optional
-        Whether a value of a level belongs to those of the levels above it, so that school "1" of one
-        region is another one than school "1" of the next. By default, and with False, it is the same
-        value everywhere (levels are crossed); by default with a warning if one occurs under several.
+        Whether a value of a level belongs to those of the levels above it, so that school "1" of
+        one region is another one than school "1" of the next. By default, and with False, it is
+        the same value everywhere (levels are crossed); by default with a warning if one occurs
+        under several.
     task_column : str, int or list, optional
-        The column of X that identifies the task, or the columns of its levels, from the widest on.
-        Without it the tasks are given to `fit` as `task`.
+        The column of X that identifies the task, or the columns of its levels, from the widest
+        on. Without it the tasks are given to `fit` as `task`.
+    loss : {"squared", "poisson", "gamma", "tweedie", "huber", "cox"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0), "gamma" for amounts y > 0 whose
+        spread is proportional to their mean (costs, durations), "tweedie" for amounts y >= 0
+        of which many are exactly 0 (claims, rainfall): their variance is proportional to the
+        mean to the power 1.5, or to another one between 1 and 2, as in "tweedie(1.7)". These
+        three have the mean exp(x'w + b), which is what is predicted: in place of the squared
+        error stands the unit deviance, for counts 2 (mu - y log mu + y log y - y), and lam is
+        2 / m times the alpha of other generalised linear models. "huber" is for targets with
+        outliers: the squared error r^2 up to |r| = e_i, and 2 e_i |r| - e_i^2 beyond, with
+        e_i = `epsilon` times `scale_` of the task. `lam_max_` is taken at the fit of
+        intercepts only, and rho_bar counts the mean curvature of the loss there (with
+        "huber": at the fit that gives `scale_`). "cox" is for times until an event: y has two
+        columns (time, event), or is a structured array as in scikit-survival. The loss is minus
+        twice the logarithm of the partial likelihood of every task, less that of a saturated
+        model. Tasks have baseline hazards of their own, and no intercepts; `predict` gives the
+        logarithm of the hazard relative to that of x = 0. Events at the same time are dealt
+        with by Efron's rule, or Breslow's with "cox(breslow)".
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    penalty_factors : array-like of shape (d,) or (d, m), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded.
+    tol : float, default=1e-8
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
+    max_iter : int, optional
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
     unknown_task : {"error", "mean", "common", "similar"}, default="error"
         What `predict` does with a label that was not in the training data: raise an error, or
         predict and warn. "common": with what is common to all tasks and the effects of those
         values of its levels that are known; the intercept is found in the same way. "mean": with
         the mean coefficients of the known tasks. "similar": with their mean weighted by
-        exp(-D_i / D), where D_i is how far the means of the features in the samples to be predicted
-        are from those of task i (the mean square of the differences in standard deviations), and D
-        the distance of a known task to the nearest other one, in the median.
+        exp(-D_i / D), where D_i is how far the means of the features in the samples to be
+        predicted are from those of task i (the mean square of the differences in standard
+        deviations), and D the distance of a known task to the nearest other one, in the median.
+    n_jobs : int, optional
+        Number of threads, which work on tasks side by side. The result is the same to the
+        bit.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
     coef_ : ndarray of shape (m, d)
-        Coefficients of every task, in the data's units; (d,) if the model was fitted without tasks.
+        Coefficients of every task in the data's units; (d,) if the model was fitted without
+        tasks.
     coef_common_ : ndarray of shape (d,)
         What is common to all tasks, b.
     coef_effects_ : ndarray of shape (V, d)
@@ -361,7 +421,7 @@ class NestedMTL(NestedFit, PartialFitMixin):
     task_effects_ : ndarray of int of shape (m, L)
         The lines of `coef_effects_` that every task has, one for each level.
     lam_ : float
-        The strength of the last level that was used.
+        The strength of the penalty that was used.
     lam_common_ : float
         The strength of what is common that was used.
     lam_upper_ : ndarray of shape (L - 1,)
@@ -437,8 +497,20 @@ class NestedMTL(NestedFit, PartialFitMixin):
 
         Parameters
         ----------
-        X : DataFrame
-        y : array-like
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+            means not measured. With loss="cox" it has two, times and events.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------

@@ -5,12 +5,10 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
-import numpy as np
-
 from ..._data.task_levels import TaskLevels
 from ..._objective.level_penalty import SPARSE, LevelPenalty
 from ..._objective.problem import Problem
-from ..._paths.families.nested_path import NestedGrid, NestedPaths, NestedSurface, largest, nested_grid
+from ..._paths.families.nested_path import NestedGrid, NestedPaths, NestedSurface, nested_grid
 from ..._runtime.checks import check_count
 from ..._runtime.progress import Progress, with_callbacks
 from ..._solvers.solvers import LEVELS, solver_for
@@ -42,9 +40,7 @@ class NestedSearch(Nested, GridSearch):
 
     def _grid(self, problem: Problem) -> NestedGrid:
         levels: TaskLevels = self._levels(problem)
-        return nested_grid(
-            problem, levels, self.kind, self.lams, self.lam_commons, self.lam_uppers, self.lam_min_ratio
-        )
+        return nested_grid(problem, levels, self.kind, self.lams, self.lam_commons, self.lam_uppers, self.lam_min_ratio)
 
     def _walker(
         self, problem: Problem, grid: NestedGrid, grams: Any, n_jobs: int | None, progress: Progress
@@ -66,8 +62,7 @@ class NestedSearch(Nested, GridSearch):
     def _fit_point(self, problem: Problem, grid: Any, splits: list[Any], scorer: Any) -> None:
         """Choose a point, and set the attributes of a fit there."""
         fitted = self._fit_grid(problem, grid, splits, scorer)
-        strengths = self.surface_.grid.lams
-        self.lams_, self.lam_commons_, self.lam_uppers_ = strengths[:, :, -1], strengths[:, :, 0], strengths[:, :, 1:-1]
+        self.strengths_ = self.surface_.grid.lams
         self._warn(*fitted)
 
 
@@ -82,8 +77,8 @@ class NestedMTLCV(NestedSearch, FromMomentsMixin):
     Parameters
     ----------
     lams : int or array-like of shape (K,), default=20
-        How many values of lam, the strength of the last level, the grid has, geometrically spaced; or
-        the values themselves, in any order. With kind="sparse" they fall from what leaves all
+        How many values of lam, the strength of the last level, the grid has, geometrically spaced;
+        or the values themselves, in any order. With kind="sparse" they fall from what leaves all
         coefficients at 0, with kind="ridge" from 1000 to 0.001 times the mean sum of squares of a
         column in a task.
     kind : {"sparse", "ridge"}, default="sparse"
@@ -99,22 +94,116 @@ class NestedMTLCV(NestedSearch, FromMomentsMixin):
         samples for every feature, 0.001, 0.01 and 0.1 times the mean over features of the sum of
         squares of a column over all tasks.
     lam_min_ratio : float, optional
-        With kind="sparse" and a number of lams: the smallest lam over the largest, by default 0.01.
+        With kind="sparse" and a number of lams: the smallest lam over the largest, by default
+        0.01.
+    cv : int, splitter or iterable of (train, test), default=5
+        The folds. A number means that many folds stratified by task (:class:`TaskKFold`);
+        with a 2-D y a sample is held out in all tasks at once. Every training fold needs
+        samples of every task.
+    scoring : {"neg_nmse", "neg_amse", "neg_mse", "neg_deviance"}, scorer name or callable, default="neg_nmse"
+        What is compared; greater is better. "neg_nmse", "neg_amse" and "neg_mse" are minus
+        a task's held-out squared error over the variance of its targets, over their mean
+        square, and as it is, averaged over tasks with the weights of the samples held out.
+        "neg_deviance" is minus the loss itself; with loss="huber" it keeps outliers that
+        are held out from deciding. Anything else is a scorer of scikit-learn. With
+        loss="cox" held-out deviances are all that is compared: what the samples held out add
+        to that of the training samples (Verweij and van Houwelingen).
+    selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
+        How the point of the grid is chosen. "min": the best mean score. "1se": the simplest
+        model within one standard error of it (the fewest features, then the fewest
+        coefficients, then the largest lam). The others are information criteria, which need
+        no folds. "aic" and "bic" charge for degrees of freedom, which are known where the
+        penalty is convex: so they compare the points without a cap, and are NaN at the
+        others. "ebic" charges for the search as well, and compares all points.
+    nested : bool, optional
+        Whether a value of a level belongs to those of the levels above it, so that school "1" of
+        one region is another one than school "1" of the next. By default, and with False, it is
+        the same value everywhere (levels are crossed); by default with a warning if one occurs
+        under several.
+    task_column : str, int or list, optional
+        The column of X that identifies the task, or the columns of its levels, from the widest
+        on. Without it the tasks are given to `fit` as `task`.
+    loss : {"squared", "poisson", "gamma", "tweedie", "huber", "cox"}, default="squared"
+        The loss. "poisson" is for counts (or any y >= 0), "gamma" for amounts y > 0 whose
+        spread is proportional to their mean (costs, durations), "tweedie" for amounts y >= 0
+        of which many are exactly 0 (claims, rainfall): their variance is proportional to the
+        mean to the power 1.5, or to another one between 1 and 2, as in "tweedie(1.7)". These
+        three have the mean exp(x'w + b), which is what is predicted: in place of the squared
+        error stands the unit deviance, for counts 2 (mu - y log mu + y log y - y), and lam is
+        2 / m times the alpha of other generalised linear models. "huber" is for targets with
+        outliers: the squared error r^2 up to |r| = e_i, and 2 e_i |r| - e_i^2 beyond, with
+        e_i = `epsilon` times `scale_` of the task. `lam_max_` is taken at the fit of
+        intercepts only, and rho_bar counts the mean curvature of the loss there (with
+        "huber": at the fit that gives `scale_`). "cox" is for times until an event: y has two
+        columns (time, event), or is a structured array as in scikit-survival. The loss is minus
+        twice the logarithm of the partial likelihood of every task, less that of a saturated
+        model. Tasks have baseline hazards of their own, and no intercepts; `predict` gives the
+        logarithm of the hazard relative to that of x = 0. Events at the same time are dealt
+        with by Efron's rule, or Breslow's with "cox(breslow)".
+    epsilon : float, default=1.35
+        With loss="huber": how many standard deviations of the noise a residual may be large
+        before it counts as an outlier. With 1.35 the un-penalised estimate is some 95 % as
+        efficient as least squares if the noise is normal.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    penalty_factors : array-like of shape (d,) or (d, m), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded.
+    tol : float, default=1e-8
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
+    max_iter : int, optional
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn. "common": with what is common to all tasks and the effects of those
+        values of its levels that are known; the intercept is found in the same way. "mean": with
+        the mean coefficients of the known tasks. "similar": with their mean weighted by
+        exp(-D_i / D), where D_i is how far the means of the features in the samples to be
+        predicted are from those of task i (the mean square of the differences in standard
+        deviations), and D the distance of a known task to the nearest other one, in the median.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that deals out the samples when `cv` is a number.
+    n_jobs : int, optional
+        Number of threads, which work on folds side by side. The result is the same to
+        rounding. With squared errors and fewer than 256 features a search stays on one thread,
+        where it is faster.
+    memory_budget : float, optional
+        Bytes that Gram matrices may take; by default 1 GiB.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
 
     Attributes
     ----------
     lam_ : float
-        The strength of the last level that was chosen.
+        The strength of the penalty that was used.
     lam_common_ : float
         The strength of what is common that was chosen.
     lam_upper_ : ndarray of shape (L - 1,)
         The strengths of the levels above the last one that were chosen.
-    lams_ : ndarray of shape (K, L)
-        The values of lam of the grid.
-    lam_commons_ : ndarray of shape (K, L)
-        The values of lam_common of the grid.
-    lam_uppers_ : ndarray of shape (K, L, levels - 1)
-        The strengths of the upper levels of the grid.
+    strengths_ : ndarray of shape (K, L, 1 + levels)
+        The strengths at the points of the grid: of what is common, and of the levels from the
+        widest on.
 
     Examples
     --------
@@ -196,8 +285,23 @@ class NestedMTLCV(NestedSearch, FromMomentsMixin):
 
         Parameters
         ----------
-        X : DataFrame
-        y : array-like
+        X : DataFrame, ndarray or sparse matrix of shape (N, d)
+            Samples of all tasks. A table or an array may have a column that identifies the task
+            (see `task_column`).
+        y : array-like of shape (N,) or (N, m)
+            Targets. A 2-D y has one column per task, all of them for the same samples X; NaN
+            means not measured. With loss="cox" it has two, times and events.
+        task : array-like of shape (N,), optional
+            The label of the task of every sample, if the tasks are not a column of X.
+        sample_weight : array-like of shape (N,) or (N, m), optional
+            Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        groups : array-like of shape (N,) or "identical", optional
+            Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
+            "identical": samples with the same features are a group.
+        offset : array-like of shape (N,) or (N, m), optional
+            A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
+            2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
+            `predict` then needs the offsets of its samples, too.
 
         Returns
         -------

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from ..._data.designs import Floats, Ints
 from ..._data.task_levels import TaskLevels
@@ -198,3 +199,17 @@ class NestedPaths(PointPaths):
 
     def solver(self, l: int) -> Any:
         return levels_for(self.problem, self.first, self.known)
+
+    def advance(self, ends: Ints) -> None:
+        if self.known is None or self.known.system is None:
+            super().advance(ends)
+            return
+        behind = np.flatnonzero(ends > self.done).tolist()
+        self.new = [(k, l) for l in behind for k in range(int(self.done[l]), int(ends[l]))]
+        penalties = [self.grid.penalty(k, l, self.problem) for k, l in self.new]
+        if penalties:
+            found = self.known.system.solve(np.array([penalty.ridge for penalty in penalties]))
+            for point, penalty, P in zip(self.new, penalties, found, strict=True):
+                self.solved[point] = csr_array(P), penalty.coefs(P), True
+            self.tick(float(len(penalties)))
+        self.done = np.maximum(self.done, ends)

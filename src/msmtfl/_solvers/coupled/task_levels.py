@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from ..._data.designs import Coefs, Design, Floats, Ints, with_rows
 from ..._objective.level_penalty import RIDGE, LevelPenalty
@@ -27,6 +26,7 @@ from .common_part import POLISHED, Stacked
 from .newton_around import NewtonAround
 
 FLAT = 1e-13  # of its diagonal, at which a block of a linear system is taken for singular
+ROOM = 2**27  # bytes that systems which are solved together may take
 
 
 class StackedLevels(Stacked):
@@ -164,7 +164,7 @@ class LevelSolver:
     def solve(self, penalty: LevelPenalty, max_iter: int = 0) -> tuple[Floats, int]:
         """The point (height, d), and rounds."""
         if self.known.system is not None:
-            return self.known.system.solve(penalty.ridge), 1
+            return self.known.system.solve(penalty.ridge[None])[0], 1
         found, rounds = self.lasso.solve(penalty.bounds.reshape(1, -1), self.last[None], max_iter)
         self.finished, self.steps = not self.lasso.status[0] & OVERRUN, int(rounds[0])
         self.last = found[0]
@@ -181,8 +181,8 @@ class _System:
         self.stacked, d = stacked, stacked.width
         if not may_form(stacked.parts, BUDGET):
             raise ValueError(
-                f"kind='ridge' needs the products of all pairs of {d} features in each of {stacked.m} tasks, which take more "
-                f"than {BUDGET / 2**30:.0f} GiB: take kind='sparse'."
+                f"kind='ridge' needs the products of all pairs of {d} features in each of {stacked.m} tasks, which take "
+                f"more than {BUDGET / 2**30:.0f} GiB: take kind='sparse'."
             )
         grams = np.array([s * part.gram() for s, part in zip(stacked.scale, stacked.parts, strict=True)])
         self.pairs: dict[tuple[int, int], Floats] = {}
@@ -196,77 +196,70 @@ class _System:
         # those of which there are most first: a value that few tasks have meets few others
         self.order = [int(block) for block in np.argsort(sizes[1:], kind="stable") + 1] + [0]
 
-    def solve(self, ridge: Floats) -> Floats:
-        """(height, d), for the second derivatives of the ridge (height, d), inf where an entry is 0."""
-        d = self.stacked.width
-        used = ~np.isinf(ridge) & (self.stacked.squares.reshape(ridge.shape) > 0.0)
-        left = {pair: G for pair, G in self.pairs.items()}
-        right = np.where(used, self.c, 0.0)
-        done: list[tuple[int, Any, list[int], Floats]] = []
-        out = np.zeros_like(ridge)
+    def solve(self, ridges: Floats) -> Floats:
+        """(points, height, d), for the second derivatives of the ridge (points, height, d), inf where an entry is 0."""
+        d, L = self.stacked.width, self.stacked.blocks.shape[1]
+        at_once = max(1, ROOM // (8 * L * d * d * self.stacked.height))
+        pieces = [self._solve(ridges[low : low + at_once]) for low in range(0, len(ridges), at_once)]
+        return np.concatenate(pieces)
+
+    def _solve(self, ridges: Floats) -> Floats:
+        """The same for as many as there is room for."""
+        d, points = self.stacked.width, len(ridges)
+        used = ~np.isinf(ridges) & (self.stacked.squares.reshape(ridges.shape[1:]) > 0.0)
+        added = np.where(used, ridges, 1.0)
+        left, right = dict(self.pairs), np.where(used, self.c, 0.0)
         neighbours: dict[int, set[int]] = {block: set() for block in self.order}
         for p, q in left:
             if p != q:
                 neighbours[p].add(q)
                 neighbours[q].add(p)
+        done: list[tuple[int, list[int], Floats, Floats]] = []
         for block in self.order:
-            inside, beside = used[block], sorted(neighbours.pop(block))
-            own = np.where(np.outer(inside, inside), left[block, block], 0.0)
-            own.flat[:: d + 1] += np.where(inside, ridge[block], 1.0)
-            factor = _factor(own)
-            if beside:
-                across = [left[min(block, q), max(block, q)] for q in beside]  # (block, q), or its transpose
-                across = [A if block < q else A.T for A, q in zip(across, beside, strict=True)]
-                B = np.hstack(
-                    [np.where(np.outer(inside, used[q]), A, 0.0) for A, q in zip(across, beside, strict=True)]
-                )
-                back = _solved(factor, B)
-                fill = B.T @ back
-                moved = B.T @ _solved(factor, right[block])
-                for s, p in enumerate(beside):
-                    right[p] -= moved[s * d : (s + 1) * d]
-                    neighbours[p].discard(block)
-                    for t, q in enumerate(beside):
-                        if p <= q:
-                            change = fill[s * d : (s + 1) * d, t * d : (t + 1) * d]
-                            left[p, q] = left[p, q] - change if (p, q) in left else -change
-                            if p != q:
-                                neighbours[p].add(q)
-                                neighbours[q].add(p)
-                done.append((block, factor, beside, back))
-            else:
-                done.append((block, factor, beside, np.zeros((d, 0))))
-        for block, factor, beside, back in reversed(done):
-            x = _solved(factor, right[block])
-            if beside:
-                x = x - back @ out[beside].ravel()
-            out[block] = np.where(used[block], x, 0.0)
+            inside, beside = used[:, block], sorted(neighbours.pop(block))
+            own = np.where(inside[:, :, None] & inside[:, None, :], left[block, block], 0.0)
+            own[:, np.arange(d), np.arange(d)] += added[:, block]
+            B = np.zeros((points, d, len(beside) * d + 1))
+            for s, q in enumerate(beside):
+                A = left[block, q] if block < q else np.swapaxes(left[q, block], -1, -2)
+                B[:, :, s * d : (s + 1) * d] = np.where(inside[:, :, None] & used[:, q, None, :], A, 0.0)
+            B[:, :, -1] = right[:, block]
+            solved = _solved(own, B)
+            done.append((block, beside, solved[:, :, :-1], solved[:, :, -1]))
+            if not beside:
+                continue
+            fill = np.swapaxes(B[:, :, :-1], 1, 2) @ solved
+            for s, p in enumerate(beside):
+                rows = slice(s * d, (s + 1) * d)
+                right[:, p] -= fill[:, rows, -1]
+                neighbours[p].discard(block)
+                for t, q in enumerate(beside[s:], s):
+                    change = fill[:, rows, t * d : (t + 1) * d]
+                    left[p, q] = left[p, q] - change if (p, q) in left else -change
+                    if p != q:
+                        neighbours[p].add(q)
+                        neighbours[q].add(p)
+        out = np.zeros_like(ridges)
+        for block, beside, back, alone in reversed(done):
+            x = alone - (back @ out[:, beside].reshape(points, -1, 1))[:, :, 0] if beside else alone
+            out[:, block] = np.where(used[:, block], x, 0.0)
         return out
 
 
-def _factor(A: Floats) -> Any:
-    """What solves with a symmetric matrix: a Cholesky factor, or where that is singular, its eigenvectors."""
-    size = np.sqrt(np.maximum(np.diagonal(A), np.finfo(float).tiny))
-    unit = A / np.outer(size, size)
+def _solved(A: Floats, B: Floats) -> Floats:
+    """Symmetric systems (points, d, d), right sides (points, d, k); where one is singular its solution of least size."""
+    size = np.sqrt(np.maximum(np.diagonal(A, axis1=1, axis2=2), np.finfo(float).tiny))
+    unit, right = A / (size[:, :, None] * size[:, None, :]), B / size[:, :, None]
     try:
-        factor = cho_factor(unit, lower=True, check_finite=False)
-        if np.diagonal(factor[0]).min() ** 2 > FLAT:
-            return factor, size
+        pivots = np.diagonal(np.linalg.cholesky(unit), axis1=1, axis2=2)
+        if pivots.min(initial=1.0) ** 2 > FLAT:
+            return np.asarray(np.linalg.solve(unit, right) / size[:, :, None])
     except np.linalg.LinAlgError:
         pass
     values, U = np.linalg.eigh(unit)
-    inverse = np.where(values > FLAT * values.max(initial=0.0), 1.0 / np.where(values > 0.0, values, 1.0), 0.0)
-    return (U, inverse), size
-
-
-def _solved(factor: Any, B: Floats) -> Floats:
-    (first, second), size = factor
-    scaled = B / (size if B.ndim == 1 else size[:, None])
-    if isinstance(second, np.ndarray):
-        found = first @ ((second if B.ndim == 1 else second[:, None]) * (first.T @ scaled))
-    else:
-        found = cho_solve((first, second), scaled, check_finite=False)
-    return np.asarray(found / (size if B.ndim == 1 else size[:, None]))
+    kept = values > FLAT * values.max(axis=1, initial=0.0)[:, None]
+    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+    return np.asarray(U @ (inverse[:, :, None] * (np.swapaxes(U, 1, 2) @ right)) / size[:, :, None])
 
 
 # ------------------------------------------------------------------ other losses
