@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator, StratifiedGroupKFold
@@ -99,7 +100,8 @@ class TaskKFold(BaseCrossValidator):
     def _codes(self, X: Table) -> tuple[np.ndarray, np.ndarray]:
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if self.task_column is not None:
-            return factorise(without_task(X, None, self.task_column)[1], rows)
+            labels: Any = without_task(X, None, self.task_column)[1]
+            return factorise(labels, rows)
         if self.task is not None:
             return factorise(self.task, rows)
         return np.zeros(1, dtype=int), np.zeros(rows, dtype=np.intp)

@@ -57,7 +57,7 @@ def joined(columns: Sequence[Labels], names: Sequence[Hashable], rows: int) -> n
     return np.array([known_pairs[pair] for pair in together])
 
 
-def without_task(X: Table, task: Labels | None, task_column: Any) -> tuple[Any, Labels | None, Position]:
+def without_task(X: Any, task: Labels | None, task_column: Any) -> tuple[Any, Labels | None, Position]:
     """(the features as they are given, task labels or None, the place of the task column) of any accepted X. Of several
     task columns, or columns of labels beside X, labels are made that name the levels, and there are several places."""
     X = unmasked(native(X))
@@ -87,8 +87,8 @@ def positions_of(X: Table, task_column: Any) -> Position:
     found = [column_position(X, name) for name in task_column]
     if len(found) < 2 or len(set(found)) < len(found):
         raise ValueError(
-            f"task_column={list(task_column)!r} must name several columns, each once: those of the levels of a task, from the "
-            "widest on. Of tasks with one level give the name itself."
+            f"task_column={list(task_column)!r} must name several columns, each once: those of the levels of a task, from "
+            "the widest on. Of tasks with one level give the name itself."
         )
     return tuple(found)
 

@@ -188,7 +188,10 @@ def certify_levels(designs: Sequence[Any], P: Floats, penalty: LevelPenalty) -> 
     """Gap, optimality and uniqueness of P (height, d), for the penalty of a stage.
 
     The loss is convex: with G minus its gradient at P, no point Z is better by more than
-    G'(Z - P) + penalty(P) - penalty(Z). An entry with the weight a adds a |p| - G p + max(|G| - a, 0) |z|, and as F(Z) <= F(P), the sum of all a |z| is at most
+
+        G'(Z - P) + penalty(P) - penalty(Z)
+
+    An entry with the weight a adds a |p| - G p + max(|G| - a, 0) |z|, and as F(Z) <= F(P), the sum of all a |z| is at most
     F(P). A ridge r adds the square of the slope over 2 r. What nothing penalises is looked for within FAR times its size;
     what nearly dependent columns hide from slopes (`shared_moves.py`), and rounding from gradients, is added to them.
     """

@@ -27,7 +27,6 @@ from ..tables import (
     Targets,
     categories_of,
     check_finite,
-    column_position,
     is_table,
     label_array,
     names_of,
@@ -36,6 +35,7 @@ from ..tables import (
     shape_of,
     warn_user,
 )
+from ..task_levels import positions_of
 from . import moment_files
 from .batches import Batch, batch_tasks
 from .dealer import Dealer
@@ -89,7 +89,7 @@ class Moments:
         self.features: np.ndarray | None = None
         self.named = False
         self._tasks: dict[Hashable, TaskMoments] = {}
-        self.task_place: int | None = None  # of the task column in the first table
+        self.task_place: int | tuple[int, ...] | None = None  # of task columns in the first table
         self.seen: dict[Hashable, None] = {}  # all labels, also those that had no row that counts
         self.form = ""
         self.categories: list[Hashable] | None = None  # of the task labels, if these came with an order
@@ -625,7 +625,7 @@ def add_batch(
         if part.categories is None:
             part.categories = batch.categories
         if task_column is not None and part.task_place is None:
-            part.task_place = column_position(X, task_column)
+            part.task_place = positions_of(X, task_column)
 
 
 def add_rows(

@@ -63,7 +63,7 @@ class Nested(AddTaskMixin):
         found = TaskLevels.of(problem.data.labels, names, self.nested)
         single = [k for k, count in enumerate(found.counts.tolist()) if count == 1]
         if single and len(found.counts) > 1:
-            name, value = found.names[single[0]], found.values[single[0]][0]
+            name, value = found.names[single[0]], str(found.values[single[0]][0])
             warn_user(
                 f"level {name!r} has one value, {value!r}: its effects cannot be told from what is common to all tasks. "
                 "Leave the level out."
