@@ -20,6 +20,7 @@ from .tables import (
     Labels,
     Matrix,
     Table,
+    TaskColumn,
     as_floats,
     factorise,
     is_table,
@@ -128,7 +129,7 @@ def encoded(given: Frame, encoding: Encoding, unknown: str = ERROR) -> Matrix:
 def read_features(
     X: Table,
     task: Labels | None,
-    task_column: Any,
+    task_column: TaskColumn,
     encoding: Encoding | None = None,
     unknown: str = ERROR,
 ) -> tuple[Any, Labels | None, np.ndarray, Encoding | None]:

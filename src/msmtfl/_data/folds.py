@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator, StratifiedGroupKFold
 from sklearn.utils import check_random_state
 
-from .tables import Labels, RandomState, Table, factorise, names_of, read_groups, warn_user
+from .tables import Labels, RandomState, Table, TaskColumn, factorise, names_of, read_groups, warn_user
 from .task_levels import without_task
 
 NEVER = -1  # the fold of samples that are never held out
@@ -62,7 +62,7 @@ class TaskKFold(BaseCrossValidator):
         self,
         n_splits: int = 5,
         *,
-        task_column: str | int | Sequence[str | int] | None = None,
+        task_column: TaskColumn = None,
         task: Labels | None = None,
         shuffle: bool = True,
         random_state: RandomState = None,

@@ -66,6 +66,7 @@ class Sparse(Protocol):
 # What users give. A pandas or polars Series is an ArrayLike.
 Table: TypeAlias = np.ndarray | Sequence[ArrayLike] | Sparse | Frame  # X
 Targets: TypeAlias = ArrayLike | Frame  # y, 1-D or 2-D
+TaskColumn: TypeAlias = str | int | Sequence[str | int] | None  # the column of the task, or those of its levels
 Position: TypeAlias = int | tuple[int, ...] | None  # of the task column, or of the columns of its levels
 Labels: TypeAlias = ArrayLike | Sequence[Hashable]  # one per row: task, groups
 RandomState: TypeAlias = int | np.random.RandomState | None

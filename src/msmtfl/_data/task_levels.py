@@ -19,6 +19,7 @@ from .tables import (
     Labels,
     Position,
     Table,
+    TaskColumn,
     column_position,
     factorise,
     names_of,
@@ -57,32 +58,33 @@ def joined(columns: Sequence[Labels], names: Sequence[Hashable], rows: int) -> n
     return np.array([known_pairs[pair] for pair in together])
 
 
-def without_task(X: Any, task: Labels | None, task_column: Any) -> tuple[Any, Labels | None, Position]:
+def without_task(X: Table, task: Labels | None, task_column: TaskColumn) -> tuple[Any, Labels | None, Position]:
     """(the features as they are given, task labels or None, the place of the task column) of any accepted X. Of several
     task columns, or columns of labels beside X, labels are made that name the levels, and there are several places."""
-    X = unmasked(native(X))
+    features: Any = unmasked(native(X))
     if task_column is None:
-        return X, _together(task), None
+        return features, _together(task), None
     if task is not None:
         raise ValueError("pass either task_column= (a column of X) or task= (labels beside X), not both.")
-    if issparse(X):
+    if issparse(features):
         raise ValueError("a sparse X has no task column: pass the labels as task=, and task_column=None.")
-    position = positions_of(X, task_column)
-    columns = [split_off(X, place)[1] for place in places_of(position)]
+    position = positions_of(features, task_column)
+    columns = [split_off(features, place)[1] for place in places_of(position)]
     for place in sorted(places_of(position), reverse=True):
-        X = split_off(X, place)[0]
-    if X.shape[1] == 0:
+        features = split_off(features, place)[0]
+    if features.shape[1] == 0:
         raise ValueError("X has no features beside the task column. Pass at least one.")
     if isinstance(position, int):
-        return X, columns[0], position
-    return X, joined(columns, list(task_column), X.shape[0]), position
+        return features, columns[0], position
+    names = task_column if isinstance(task_column, (list, tuple)) else [task_column]
+    return features, joined(columns, names, features.shape[0]), position
 
 
-def positions_of(X: Table, task_column: Any) -> Position:
+def positions_of(X: Table, task_column: TaskColumn) -> Position:
     """Where the task column stands, or the columns of its levels."""
     if task_column is None:
         return None
-    if not isinstance(task_column, (list, tuple)):
+    if isinstance(task_column, (str, int, np.integer)) or not isinstance(task_column, Sequence):
         return column_position(X, task_column)
     found = [column_position(X, name) for name in task_column]
     if len(found) < 2 or len(set(found)) < len(found):
@@ -93,18 +95,17 @@ def positions_of(X: Table, task_column: Any) -> Position:
     return tuple(found)
 
 
-def _together(task: Any) -> Labels | None:
+def _together(task: Labels | None) -> Labels | None:
     """Labels given beside X; of several columns of them those that name all levels."""
-    task = native(task)
+    given: Any = native(task)
+    names: list[Any] = []
     columns: list[Any] = []
-    if hasattr(task, "columns") and len(getattr(task, "shape", ())) == 2:
-        names = list(task.columns)
-        columns = [task[name] for name in names]
-    elif isinstance(task, np.ndarray) and task.ndim == 2:
-        columns, names = list(task.T), [f"level {k + 1}" for k in range(task.shape[1])]
-    if len(columns) < 2:
-        return task  # type: ignore[no-any-return]
-    return joined(columns, names, len(task))
+    if hasattr(given, "columns") and len(getattr(given, "shape", ())) == 2:
+        names = list(given.columns)
+        columns = [given[name] for name in names]
+    elif isinstance(given, np.ndarray) and given.ndim == 2:
+        columns, names = list(given.T), [f"level {k + 1}" for k in range(given.shape[1])]
+    return task if len(columns) < 2 else joined(columns, names, len(given))
 
 
 @dataclass(frozen=True)

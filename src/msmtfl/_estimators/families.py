@@ -131,6 +131,7 @@ class Family:
     by_default : parameters that `fit` takes from the data where all of a group are left out
     chosen : what a search chooses, in symbols
     parts : of its coefficients
+    more : attributes that belong to strengths or parts
     odd : the attribute with the labels of tasks that are unlike the rest, where a model names them
     grid, grid_attributes : the grid of its search in words, and the attributes of the CV class that hold it
     coef_on : coefficients at a fitted model's setting on a part of its rows
@@ -150,6 +151,7 @@ class Family:
     by_default: tuple[tuple[str, ...], ...] = ()
     chosen: str = "λ"
     parts: tuple[Part, ...] = ()
+    more: tuple[str, ...] = ()
     odd: str = ""
     grid: GridWords | None = None
     grid_attributes: tuple[str, ...] = ()
@@ -195,10 +197,11 @@ class Family:
         """What a fitted model of one of the classes has, beside what all have."""
         searching = issubclass(cls, self.search)
         strengths = [one.attribute for one in self.strengths if one.searched or not searching]
-        parts = [one.attribute for one in self.parts]
+        parts = [name for one in self.parts for name in (one.attribute, one.lines, one.places) if name]
         return (
             *strengths,
             *parts,
+            *self.more,
             *((self.odd,) if self.odd else ()),
             *(self.grid_attributes if searching else ()),
             *(("classes_",) if self.classifies else ()),

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..designs import CONSTANT_SHARE, Floats, Ints, StoredCoefs
-from ..tables import names_of, warn_user
+from ..tables import TaskColumn, names_of, warn_user
 from ..tasks import Target
 from .moments import Moments
 from .task_moments import MomentTask, TaskMoments
@@ -51,7 +51,7 @@ class MomentData:
 
     task_position: int | tuple[int, ...] | None = None
 
-    def __init__(self, folds: Sequence[Moments], task_column: Any):
+    def __init__(self, folds: Sequence[Moments], task_column: TaskColumn):
         if not folds:
             raise ValueError("no Moments were given.")
         strange = [type(fold).__name__ for fold in folds if not isinstance(fold, Moments)]

@@ -22,7 +22,7 @@ from ..._solvers.coupled.pooling import sizes
 from ..._solvers.largest_lam import default_lam
 from ..._solvers.solvers import solver_for
 from ..._solvers.stages import Solution, run_stages
-from ..added_tasks import AddTaskMixin, entries_given, no_deviations
+from ..added_tasks import AddTaskMixin, entries_given
 from ..streaming import PartialFitMixin
 
 
@@ -179,18 +179,13 @@ class Nested(AddTaskMixin):
     def _new_l1_ratio(self) -> float:
         return 0.0 if self.kind == RIDGE else 1.0
 
-    def _new_factors(self) -> Any:
-        return no_deviations(self) if np.isinf(self.lam_) else self.penalty_factors
-
     def _ridge_lam(self, problem: Problem) -> float:
-        if self.kind != RIDGE:
-            return 0.0
-        return float(2.0 * self.lam_ / problem.designs[0].n) if np.isfinite(self.lam_) else 1.0
+        return float(2.0 * self.lam_ / problem.designs[0].n) if self.kind == RIDGE else 0.0
 
     def _penalty_given(self, problem: Problem) -> ConcaveEntries | ConcaveRows:
         if self.kind == RIDGE:
             return ConcaveRows(self._ridge_lam(problem), np.inf, problem.factors, l1_ratio=0.0)
-        return entries_given(self, problem, self.lam_ if np.isfinite(self.lam_) else 1.0)
+        return entries_given(self, problem, self.lam_)
 
     def _append_parts(self, own: Floats, problem: Problem) -> None:
         label = self.tasks_.tolist()[-1]
@@ -227,7 +222,7 @@ class NestedFit(Nested):
         for name in ("lam", "lam_common"):
             if getattr(self, name) is not None:
                 zero = name == "lam_common" and self.kind == RIDGE
-                check_positive(name, getattr(self, name), allow_inf=True, allow_zero=zero)
+                check_positive(name, getattr(self, name), allow_inf=name == "lam_common", allow_zero=zero)
         check_positive("theta", self.theta, allow_inf=True)
         check_count("max_stages", self.max_stages)
         if self.kind == RIDGE and np.isfinite(self.theta):
@@ -239,10 +234,8 @@ class NestedFit(Nested):
         given = self._uppers(levels)
         lams = [self.lam_common, *given, self.lam]
         if self.lam is not None:
-            base = float(self.lam) if np.isfinite(self.lam) else None
+            base = float(self.lam)
         else:
-            base = sizes(problem)[0] if self.kind == RIDGE else default_lam(None, largest(problem, levels, unit))
-        if base is None:  # no effects of the last level: the others have what they would have beside
             base = sizes(problem)[0] if self.kind == RIDGE else default_lam(None, largest(problem, levels, unit))
         found = [base * u if lam is None else float(lam) for lam, u in zip(lams, unit, strict=True)]
         if self.kind == RIDGE and self.lam_common is None:
@@ -317,16 +310,16 @@ class NestedMTL(NestedFit, PartialFitMixin):
     Parameters
     ----------
     lam : float, optional
-        Strength of the penalty on the effects of the last level; it may be inf: there are none. By
-        default, with kind="sparse", 0.1 times what leaves all coefficients at 0, and with
-        kind="ridge" the mean sum of squares of a column in a task: values to start from, not a choice.
+        Strength of the penalty on the effects of the last level. By default, with kind="sparse", 0.1
+        times what leaves all coefficients at 0, and with kind="ridge" the mean sum of squares of a
+        column in a task: values to start from, not a choice.
     lam_common : float, optional
-        Strength of the penalty on what is common to all tasks. By default 0 with kind="ridge", and
-        with kind="sparse" lam times the root of the number of values of the last level, at which
-        noise has the same chance in both.
+        Strength of the penalty on what is common to all tasks; it may be inf: nothing is. By default
+        0 with kind="ridge", and with kind="sparse" lam times the root of the number of values of the
+        last level, at which noise has the same chance in both.
     lam_upper : float or array-like, optional
         Strengths of the penalties on the effects of the levels above the last one, from the widest
-        on, or one for all of them. By default lam times the root of the number of values of the
+        on, or one for all of them; inf leaves a level out. By default lam times the root of the number of values of the
         last level per value of the level; with kind="ridge" lam itself.
     kind : {"sparse", "ridge"}, default="sparse"
         The penalty: absolute values, which leave most effects at 0, or squares.
@@ -426,6 +419,93 @@ class NestedMTL(NestedFit, PartialFitMixin):
         The strength of what is common that was used.
     lam_upper_ : ndarray of shape (L - 1,)
         The strengths of the levels above the last one that were used.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,)
+        Mean of the training targets of every task.
+    target_sd_ : ndarray of shape (m,)
+        Standard deviation of the training targets of every task.
+    baseline_hazard_ : dict of arrays
+        With loss="cox" only: the baseline cumulative hazards, which `predict_survival_function`
+        uses, ready for a table: task (a place in `tasks_`), time and log_cumulative_hazard, the
+        logarithm of the cumulative hazard of x = 0 from that time on (Breslow's estimate).
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
+    stages_ : list of Stage
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+    n_stages_ : int
+        Number of stages.
+    n_iter_ : int
+        Number of rounds of the solver, over all stages.
+    certificate_ : Certificate
+        What is proven about the fit; print it for the answer in words.
+    converged_ : bool
+        Whether the fit is certified to have come to its end.
+    stopping_reason_ : str
+        Why the stages ended, in words.
+    objective_ : float
+        The value of what is minimised, loss plus penalty.
+    dual_gap_ : float
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
+    row_norms_ : ndarray of shape (d,)
+        For every feature the norm of its coefficients over all tasks: the sum over tasks of
+        f_ji |w_ji|, with f the penalty factors.
+    row_slopes_ : ndarray of shape (d,)
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The norms of the features in the order of the columns of X; a column that identifies
+        the task gets the largest.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+    moments_ : Moments
+        After `partial_fit` only: the statistics of all samples seen so far.
 
     Examples
     --------
@@ -439,9 +519,9 @@ class NestedMTL(NestedFit, PartialFitMixin):
     >>> score = table["age"] + np.where(table["region"] == "north", table["hours"], 0.0) + 0.1 * rng.standard_normal(400)
     >>> model = NestedMTL(task_column=["region", "school"]).fit(table, score)
     >>> model.effects("region")["north"].round(1)
-    array([ 0. ,  0. ,  0.9])
-    >>> model.tasks_[0]
-    'north / 0'
+    array([0. , 0. , 0.8])
+    >>> print(model.tasks_[0])
+    north / 0
     """
 
     def __init__(

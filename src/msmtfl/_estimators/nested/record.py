@@ -10,7 +10,7 @@ from ..._objective.level_penalty import RIDGE, SPARSE
 from ..._objective.losses import loss_named
 from ..._objective.penalties import ConcaveRows
 from ..._paths.families.nested_path import NestedGrid
-from ..families import Family, Formula, Part, Strength, Variant, at_once
+from ..families import LAM, Family, Formula, Part, Strength, Variant, at_once
 from ..fitted import loss_of
 from ..words.formula_texts import letters
 from ..words.grid_words import GridWords, Levels, Results, number
@@ -31,6 +31,12 @@ def _levels(grid: Results) -> Levels:
     return tuple(texts), ", ".join([*names, r"$\lambda_c$" if fixed else r"$\lambda_c / \lambda$"])
 
 
+def _lassos(results: Results, m: int) -> np.ndarray:
+    """Where nothing but the last level has effects."""
+    others = [results[name] for name in results if name == "lam_common" or name.startswith("lam_upper")]
+    return np.asarray(np.isinf(np.stack(others)).all(axis=0))
+
+
 def _column(surface: Any, l: int) -> str:
     texts, what = _levels(surface.parameters)
     return f"{what} = {texts[l]}"
@@ -43,7 +49,7 @@ NESTED = GridWords(
     norm=ConcaveRows,
     width=lambda model: int(model.surface_.grid.shape[1]),
     levels=_levels,
-    lassos=lambda results, m: np.zeros(len(results["lam"]), dtype=bool),
+    lassos=_lassos,
     column=_column,
 )
 
@@ -99,10 +105,10 @@ FAMILIES = (
         ),
         formula=of_nested,
         strengths=(
-            Strength("lam", "λ", may_be_inf=True),
+            LAM,
             Strength("lam_common", "λ_c", optional=True, may_be_inf=True),
         ),
-        by_default=(("lam",),),
+        by_default=(("lam", "lam_common"),),
         chosen="λ and ratios",
         parts=(
             Part("coef_common_", "Common value", "what a task would have of which nothing is known", common=True),
@@ -114,10 +120,11 @@ FAMILIES = (
                 places="task_effects_",
             ),
         ),
+        more=("lam_upper_", "effect_values_"),
         grid=NESTED,
         grid_attributes=("strengths_",),
         coef_on=at_once(nested_coef),
-        selects=lambda model: "entries" if model.kind == SPARSE else "",
+        selects=lambda model: "" if getattr(model, "kind", SPARSE) == RIDGE else "entries",
         has_largest=False,
     ),
 )

@@ -204,6 +204,128 @@ class NestedMTLCV(NestedSearch, FromMomentsMixin):
     strengths_ : ndarray of shape (K, L, 1 + levels)
         The strengths at the points of the grid: of what is common, and of the levels from the
         widest on.
+    coef_ : ndarray of shape (m, d)
+        Coefficients of every task in the data's units; (d,) if the model was fitted without
+        tasks.
+    coef_common_ : ndarray of shape (d,)
+        What is common to all tasks, b.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,)
+        Mean of the training targets of every task.
+    target_sd_ : ndarray of shape (m,)
+        Standard deviation of the training targets of every task.
+    baseline_hazard_ : dict of arrays
+        With loss="cox" only: the baseline cumulative hazards, which `predict_survival_function`
+        uses, ready for a table: task (a place in `tasks_`), time and log_cumulative_hazard, the
+        logarithm of the cumulative hazard of x = 0 from that time on (Breslow's estimate).
+    concordance_ : ndarray of shape (m,)
+        With loss="cox" only: of every task the share of pairs of samples that the same fold
+        held out whose order in time is predicted (Harrell's C-index); NaN where there are none.
+    scale_ : ndarray of shape (m,)
+        With loss="huber" only: robust estimates of the standard deviation of the tasks'
+        noise; a float if the model was fitted without tasks. They come from a fit of their
+        own, before lam and theta play a part, and are then held fixed: the problem that is
+        solved, and that the certificate is about, has this loss. See
+        :mod:`msmtfl._solvers.residual_scale`.
+    best_point_ : tuple of int
+        The place (k, l) of the choice in the grid.
+    best_index_ : int
+        The place of the choice in `cv_results_`.
+    best_score_ : float
+        The mean score of the choice (with an information criterion minus its value). It is
+        the best of many on the same folds, so it is no estimate of the score on new data.
+    cross_fitted_score_ : float
+        An estimate of the score on new data: the mean score of the folds, each at the point
+        that the other folds choose.
+    n_splits_ : int
+        Number of folds; 0 with an information criterion.
+    held_out_ : HeldOutScores
+        What `predict_interval` is made of: the errors of samples that folds held out, and
+        the coefficients without each fold. Only where samples were given and folds decide.
+    cv_results_ : dict of arrays
+        One entry per point of the grid, lam outermost, ready for a table: lam, theta,
+        theta_ratio, n_rows (features used in any task), n_entries (coefficients that are
+        not 0), n_stages, eligible, mean_test_score, std_test_score, se_test_score,
+        rank_test_score, split0_test_score, ...; test_mse (test_deviance, if that is the
+        scoring) and test_weight hold an array (folds, m) per point. Without folds the
+        criterion stands in place of scores, NaN where it is not known. A point is
+        `eligible`, and has scores, where every fold and all data were solved just as
+        :class:`MSMTFL` solves them. A search stops short of stages that would leave more
+        features un-penalised than most tasks have independent samples: such points have NaN
+        and are not chosen.
+    surface_ : Surface
+        The solutions at all points of the grid, on all data; ``surface_.coef(k, l)`` has
+        the coefficients of one.
+    stages_ : list of Stage
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+    n_stages_ : int
+        Number of stages.
+    n_iter_ : int
+        Number of rounds of the solver, over all stages.
+    certificate_ : Certificate
+        What is proven about the fit; print it for the answer in words.
+    converged_ : bool
+        Whether the fit is certified to have come to its end.
+    stopping_reason_ : str
+        Why the stages ended, in words.
+    objective_ : float
+        The value of what is minimised, loss plus penalty.
+    dual_gap_ : float
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
+    row_norms_ : ndarray of shape (d,)
+        For every feature the norm of its coefficients over all tasks: the sum over tasks of
+        f_ji |w_ji|, with f the penalty factors.
+    row_slopes_ : ndarray of shape (d,)
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The norms of the features in the order of the columns of X; a column that identifies
+        the task gets the largest.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
 
     Examples
     --------
@@ -215,7 +337,7 @@ class NestedMTLCV(NestedSearch, FromMomentsMixin):
     >>> y = X[:, 0] + np.where(region == "north", X[:, 2], 0.0) + 0.5 * rng.standard_normal(400)
     >>> model = NestedMTLCV(kind="ridge").fit(X, y, task=np.column_stack([region, school]))
     >>> (model.effects("level 1")["north"] - model.effects("level 1")["south"]).round(1)
-    array([-0. ,  0. ,  1. ])
+    array([ 0.1, -0. ,  0.9])
     """
 
     def __init__(

@@ -144,6 +144,8 @@ def nested_grid(
         raise ValueError(f"lam_commons are ratios here, which must be greater than 0; got {commons!r}.")
     unit = units_of(levels, kind)
     columns = [np.array([common, *above, 1.0]) * unit for common, above in product(ratios, chosen)]
+    if commons is None and uppers is None:
+        columns.append(np.array([np.inf] * count + [1.0]))  # nothing is shared: a lasso for every task
     paths = []
     for column in columns:
         top = largest(problem, levels, column)
