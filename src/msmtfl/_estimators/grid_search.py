@@ -44,8 +44,9 @@ from .._runtime.progress import Progress, one_blas_thread
 from .._solvers.gram import BUDGET, Gram, follow, may_form
 from .._solvers.lassos.weighted_lasso import least_squares_on
 from .._solvers.priors import gather, release
-from .._solvers.solvers import LASSOS, caches_for, lassos_for
+from .._solvers.solvers import LASSOS, caches_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
+from .._solvers.task_lassos import lassos_for
 from .base import MultiTaskModel
 from .fitted import forget, require_offset
 from .survival import held_out_concordance

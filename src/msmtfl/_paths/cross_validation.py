@@ -24,8 +24,8 @@ from sklearn.utils import check_random_state
 
 from .._data.copies import groups_of, remark_on_repeats
 from .._data.designs import AnyData, Floats, Folded, Ints, TargetSums
+from .._data.event_times import times_of
 from .._data.folds import TaskKFold
-from .._data.survival import times_of
 from .._data.tables import Labels, RandomState, Table, Targets, names_of, warn_user
 from .._data.tasks import Task, TaskData, check_weights
 from .._objective.class_tasks import classes_together
