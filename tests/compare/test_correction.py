@@ -21,9 +21,9 @@ from msmtfl.compare import correction, points, run
 from msmtfl.compare.choosing import Choice
 from msmtfl.compare.comparison import Comparison
 from msmtfl.compare.correction import Bootstrap, corrected
+from msmtfl.compare.measures import Numbers
 from msmtfl.compare.points import Points, Record
 from msmtfl.compare.run import contest
-from msmtfl.compare.scoring import Numbers
 from msmtfl.metrics import nmse
 from msmtfl.model_files import load_model, save_model
 from msmtfl.warnings import GridEndWarning

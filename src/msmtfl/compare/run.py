@@ -33,7 +33,7 @@ from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import count, each
 from .._solvers.arguments import check_intercepts
 from .._solvers.make_problem import SharedLevelWarning, make_problem
-from .comparison import REFERENCE, Comparison, Dropped
+from .comparison import REFERENCE, Comparison
 from .correction import at_choice, corrected
 from .entrants import (
     check_inner,
@@ -45,9 +45,11 @@ from .entrants import (
     with_enough,
     with_many_classes,
 )
+from .errors import Dropped
+from .measures import Classes, Numbers
 from .of_losses import numbers_under
 from .points import Points, searches
-from .scoring import Cells, Classes, Numbers, OfFold
+from .scoring import Cells, OfFold
 from .work import Job, Said, Work, elsewhere, fit, fit_without, pays, search, slowest_first
 
 __all__ = ["compare_models", "contest", "default_models", "read_models"]

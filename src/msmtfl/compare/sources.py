@@ -27,7 +27,8 @@ from .._runtime.checks import check_count, check_positive, check_verbose
 from .._runtime.drawing import BLUE, GREY, ORANGE, pyplot, quiet, shown
 from .._runtime.progress import Progress, one_blas_thread
 from .entrants import check_signature
-from .scoring import Cells, Classes, Measure, Numbers
+from .measures import Classes, Measure, Numbers
+from .scoring import Cells
 
 LEAST_SPREAD = 0.01  # of an error over that of knowing nothing, as the least standard deviation over folds: glmtrans's
 LEVEL = 0.95  # of all statements about tasks together

@@ -21,7 +21,7 @@ from .._paths.searched import cross_fits
 from .._paths.solutions import Solutions
 from .._solvers.stages import Stage
 from ..compare.evidence import Evidence, clear_from, clear_tasks
-from ..compare.scoring import LOG_LOSS, NMSE, Measure
+from ..compare.measures import LOG_LOSS, NMSE, Measure
 from ..sharing import coef_by_class
 
 MEASURES = {"neg_nmse": "nMSE", "neg_amse": "aMSE", "neg_mse": "MSE"}

@@ -16,8 +16,8 @@ from .._paths.choice import points_without
 from .._paths.searched import cross_fits
 from .._runtime.naturally import natural_order
 from ..compare.evidence import Evidence, clear_from
+from ..compare.measures import NMSE, Measure
 from ..compare.of_losses import DEVIANCE
-from ..compare.scoring import NMSE, Measure
 from ..plots.views import (
     SearchGrid,
     clear_gains,
