@@ -40,7 +40,7 @@ ROOMS = {  # sources, and the tests that are about them
     ),
     "stages": (["_solvers/stages.py"], ["tests/solvers/test_stages.py", "tests/objective/test_penalties.py"]),
     "cross_validation": (
-        ["_paths/cross_validation.py"],
+        [f"_paths/validation/{name}.py" for name in ("choice", "cross_validation", "folds", "held_out")],
         ["tests/paths/test_cross_validation.py", "tests/paths/test_fold_choice.py"],
     ),
     "penalties": (

@@ -14,9 +14,10 @@ from msmtfl._estimators.baselines.lasso import PooledLassoCV
 from msmtfl._estimators.baselines.logistic import PooledLogisticCV
 from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
 from msmtfl._estimators.grid_search import GridSearch
-from msmtfl._paths.choice import in_order, points_without
-from msmtfl._paths.cross_validation import Split
 from msmtfl._paths.searched import fold_scores_of
+from msmtfl._paths.validation.choice import in_order
+from msmtfl._paths.validation.held_out import Split
+from msmtfl._paths.validation.other_folds import points_without
 from msmtfl.compare import correction, points, run
 from msmtfl.compare.choosing import Choice
 from msmtfl.compare.comparison import Comparison

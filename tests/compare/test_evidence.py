@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from msmtfl._paths.choice import too_good
+from msmtfl._paths.validation.too_good import too_good
 from msmtfl.compare.auto import choose_family
 from msmtfl.compare.comparison import Comparison
 from msmtfl.compare.errors import Dropped

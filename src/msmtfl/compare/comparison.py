@@ -11,7 +11,7 @@ import numpy as np
 from .._data.designs import Floats
 from .._data.tables import names_of
 from .._estimators.words.odd_tasks import odd_sentence
-from .._paths.choice import too_good
+from .._paths.validation.too_good import too_good
 from .._runtime.cards import Card
 from .errors import Dropped, HeldOutErrors
 from .evidence import CLEAR, LEVEL, Evidence, decimals

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._data.designs import Floats, Ints
 from .._data.tables import choices_of
-from .._paths.choice import PERFECT
+from .._paths.validation.too_good import PERFECT
 from .evidence import Evidence, clear_from, clear_tasks
 from .measures import EPS, NMSE, Measure, steady_variances
 

@@ -25,8 +25,9 @@ from .._estimators.classes import class_folds, read_classes
 from .._estimators.families import odd_tasks
 from .._estimators.fitted import NewTaskWarning, TaskLevelWarning, is_model, loss_of, of_survival, warn_of_task_level
 from .._objective.losses import is_loss, loss_named
-from .._paths.choice import GridEndWarning, TooGoodWarning
-from .._paths.cross_validation import read_splits
+from .._paths.validation.folds import read_splits
+from .._paths.validation.remarks import GridEndWarning
+from .._paths.validation.too_good import TooGoodWarning
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_verbose
 from .._runtime.processes import Ask, Processes
 from .._runtime.progress import Progress, one_blas_thread

@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score
 from .._data.designs import Floats
 from .._data.tasks import TaskData, check_weights
 from .._estimators.fitted import WAYS
-from .._paths.cross_validation import Split
+from .._paths.validation.held_out import Split
 from .measures import NMSE, Classes, Numbers, ratio, variance_of
 
 OTHER_WAYS = WAYS[1:]  # of predicting new tasks, beside the mean
