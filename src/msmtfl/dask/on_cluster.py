@@ -12,7 +12,7 @@ import numpy as np
 from .._data.designs import Floats
 from .._data.folds import TaskKFold
 from .._data.tables import factorise
-from .._data.tasks import NO_WEIGHT
+from .._data.task_data import NO_WEIGHT
 from .._estimators.fitted import forget, loss_of
 from .._estimators.msmtfl.fit import MSMTFL
 from .._estimators.msmtfl.search import MSMTFLCV
