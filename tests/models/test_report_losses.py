@@ -12,7 +12,7 @@ from msmtfl import MSMTFL, MSMTFLCV, MSMTFLClassifier, MSMTFLClassifierCV, TaskK
 from msmtfl._estimators.cross_fitted import lasso_points
 from msmtfl._estimators.families import known_families
 from msmtfl._estimators.words.formulas import formula
-from msmtfl._paths.choice import points_without
+from msmtfl._paths.validation.other_folds import points_without
 from msmtfl.compare.of_losses import DEVIANCE, numbers_under
 from msmtfl.model_files import load_model, save_model
 from msmtfl.report import page as report_page

@@ -10,9 +10,9 @@ import numpy as np
 
 from .._data.designs import Floats, Ints
 from .._data.tasks import TaskData
-from .._paths.choice import points_without
 from .._paths.early_stopping import FoldRun
 from .._paths.searched import cross_fits
+from .._paths.validation.other_folds import points_without
 from .families import grid_words
 
 
