@@ -22,7 +22,7 @@ from .._data.tables import missing_values
 from .._data.tasks import TaskData, check_weights, read_training
 from .._objective.losses import LOGISTIC, SOFTMAX
 from .._objective.problem import Problem
-from .._paths.cross_validation import read_splits
+from .._paths.validation.folds import read_splits
 from .._runtime.progress import one_blas_thread, with_callbacks
 from .._solvers.make_problem import make_problem
 from .added_tasks import AddTaskMixin

@@ -22,7 +22,7 @@ from .._runtime.checks import check_count, check_level
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import each
 from .._solvers.lassos.weighted_lasso import least_squares_on
-from .._solvers.solvers import lassos_for
+from .._solvers.task_lassos import lassos_for
 from .common import check_squared, checked_model, entries_table
 
 AT_ONCE = 2**22  # numbers in the largest arrays of the bootstrap

@@ -35,7 +35,7 @@ from .._runtime.drawing import (
     shown,
 )
 from ..compare.comparison import Comparison
-from ..compare.scoring import NMSE
+from ..compare.measures import NMSE
 from ..sharing import coef_by_class
 from .display import Display
 from .views import (

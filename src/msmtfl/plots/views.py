@@ -15,13 +15,13 @@ from .._data.designs import Floats, Ints
 from .._data.tables import names_of
 from .._estimators.families import grid_words, known_families, surface_words
 from .._estimators.fitted import classes_together, groups_of, model_chosen, scoring_of
-from .._paths.choice import points_without
-from .._paths.cross_validation import CRITERIA
 from .._paths.searched import cross_fits
 from .._paths.solutions import Solutions
+from .._paths.validation.information import CRITERIA
+from .._paths.validation.other_folds import points_without
 from .._solvers.stages import Stage
 from ..compare.evidence import Evidence, clear_from, clear_tasks
-from ..compare.scoring import LOG_LOSS, NMSE, Measure
+from ..compare.measures import LOG_LOSS, NMSE, Measure
 from ..sharing import coef_by_class
 
 MEASURES = {"neg_nmse": "nMSE", "neg_amse": "aMSE", "neg_mse": "MSE"}

@@ -12,12 +12,12 @@ from .._data.designs import Floats, Ints
 from .._estimators.families import family_of
 from .._estimators.fitted import loss_of, separate
 from .._objective.losses import loss_named
-from .._paths.choice import points_without
 from .._paths.searched import cross_fits
+from .._paths.validation.other_folds import points_without
 from .._runtime.naturally import natural_order
 from ..compare.evidence import Evidence, clear_from
+from ..compare.measures import NMSE, Measure
 from ..compare.of_losses import DEVIANCE
-from ..compare.scoring import NMSE, Measure
 from ..plots.views import (
     SearchGrid,
     clear_gains,

@@ -9,8 +9,8 @@ import numpy as np
 
 from .._data.designs import Floats
 from .._estimators.fitted import loss_of
+from ..compare.measures import LOG_LOSS, NMSE, Measure, Numbers
 from ..compare.of_losses import ABSOLUTE, DEVIANCE, HAZARDS, numbers_under
-from ..compare.scoring import LOG_LOSS, NMSE, Measure, Numbers
 from .samples import Samples
 
 

@@ -10,8 +10,8 @@ from .._estimators.fitted import BETWEEN_TASKS, noted, of_survival
 from .._estimators.intervals import task_radii
 from .._estimators.words.odd_tasks import odd_in_words
 from .._objective.certificates import CRITICAL, Certificate
-from .._paths.choice import PERFECT, too_good
-from .._paths.cross_validation import CRITERIA
+from .._paths.validation.information import CRITERIA
+from .._paths.validation.too_good import PERFECT, too_good
 from .facts import ModelFacts
 from .words import counted, every, listed, number, percent, short, task
 

@@ -15,7 +15,7 @@ from ..._data.tables import check_finite, unmasked
 from ..._data.tasks import TaskData
 from ..._objective.losses import Squared
 from ..._paths.conformal import FoldFit, HeldOutScores, held_out_scores
-from ..._paths.cross_validation import Split
+from ..._paths.validation.held_out import Split
 from ..._runtime.checks import check_count, check_flag
 from ..._runtime.progress import one_blas_thread
 from ..._solvers.make_problem import make_problem

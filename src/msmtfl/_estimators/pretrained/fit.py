@@ -9,8 +9,9 @@ import numpy as np
 
 from ..._data.copies import groups_of
 from ..._data.designs import Floats
-from ..._objective.penalties import ConcaveRows, counted
+from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem
+from ..._objective.row_norms import counted
 from ..._paths.families.pretrained_path import second_factors, second_step
 from ..._paths.families.pretraining import FirstStep, OffsetFolds, pretrain
 from ..._runtime.checks import check_count, check_positive, check_share

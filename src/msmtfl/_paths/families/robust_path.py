@@ -14,8 +14,8 @@ from scipy.stats import chi2
 
 from ..._data.designs import Floats, Ints, support
 from ..._objective.certificates import RowCertificate
-from ..._objective.penalties import GroupNorm, lengths
 from ..._objective.problem import Problem
+from ..._objective.row_norms import GroupNorm, lengths
 from ..._objective.task_norms import CentreNorms, RowNorms, TaskNorms, certify_task_norms
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each

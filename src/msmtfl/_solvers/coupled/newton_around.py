@@ -21,8 +21,8 @@ import numpy as np
 from ..._data.designs import Floats, Ints
 from ..._objective.loss_task import LossTask
 from ..._objective.losses import Squared
-from ..._objective.penalties import RowNorm
 from ..._objective.problem import Problem
+from ..._objective.row_norms import RowNorm
 from ..stages import SETTLED
 from .parabolas import Parabola, Samples
 
