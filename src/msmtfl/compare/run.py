@@ -115,6 +115,7 @@ def compare_models(
         The column of X that identifies the task.
     sample_weight : array-like of shape (N,) or (N, m), optional
         Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        A sample of weight 2 is two samples.
     groups : array-like of shape (N,) or "identical", optional
         Labels of groups: samples of one group (a patient, a speaker) stay together, in outer and inner
         folds; standard errors are of groups. "identical": samples with the same features are a group.

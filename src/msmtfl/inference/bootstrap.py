@@ -161,6 +161,7 @@ def bootstrap_intervals(
         Their task labels, if the fit was given labels.
     sample_weight : array-like of shape (N,) or (N, m), optional
         Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        A sample of weight 2 is two samples.
     n_boot : int, default=1000
         Number of resamples.
     level : float, default=0.95

@@ -108,6 +108,7 @@ class Moments(TaskSums):
             The column of X that identifies the task.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
 
         Returns
         -------
@@ -144,6 +145,7 @@ class Moments(TaskSums):
             The column of X that identifies the task.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
 
         Returns
         -------
