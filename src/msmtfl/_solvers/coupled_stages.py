@@ -16,8 +16,9 @@ from .._objective.certificates import (
     certify,
     largest_violation,
 )
+from .._objective.class_proofs import certify_common_ridges, certify_shared, shared_violation
 from .._objective.common_penalty import SharedNorm
-from .._objective.pooling import PoolingRidge, certify_pooling, certify_ridges
+from .._objective.pooling import PoolingRidge, certify_pooling
 from .._objective.problem import Problem
 from .._objective.row_certificates import certify_rows, row_violation
 from .._objective.row_norms import RowNorm
@@ -112,17 +113,21 @@ class CommonStages:
         self.scale = 0.5 * lassos.stacked.m
         self.separation = None if data is None else Separation(data)
 
+    def _proof(self, P: Floats, weights: SharedNorm) -> RowCertificate:
+        stacked = self.lassos.stacked
+        return certify_shared(stacked.parts, stacked.sums(P), weights, stacked.classes)
+
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         stacked, a = self.lassos.stacked, self.scale * weights.weights()
         P, rounds = self.lassos.solve(a, last[0], max_iter)
-        P = settled(weights, P, stacked.m)
-        proof = certify_rows(stacked.parts, stacked.sums(P), weights)
+        P = settled(weights, P, stacked.tasks)
+        proof = self._proof(P, weights)
         if proof.gap > GAP and self.lassos.finished and hasattr(self.lassos, "repair"):
-            better = settled(weights, self.lassos.repair(P, a, last[0]), stacked.m)
-            again = certify_rows(stacked.parts, stacked.sums(better), weights)
+            better = settled(weights, self.lassos.repair(P, a, last[0]), stacked.tasks)
+            again = self._proof(better, weights)
             if again.gap < proof.gap:
                 P, proof = better, again
-        P, proof = rather_zero(P, proof, lambda P: certify_rows(stacked.parts, stacked.sums(P), weights))
+        P, proof = rather_zero(P, proof, lambda P: self._proof(P, weights))
         for _ in stacked.parts:
             listener.task_done()
         if self.separation is not None:
@@ -132,7 +137,7 @@ class CommonStages:
 
     def violation(self, weights: SharedNorm, P: Floats) -> float:
         stacked = self.lassos.stacked
-        return row_violation(stacked.parts, stacked.sums(P[0]), weights)
+        return shared_violation(stacked.parts, stacked.sums(P[0]), weights, stacked.classes)
 
 
 class RidgedCommonStages(CommonStages):
@@ -169,17 +174,12 @@ class RidgedLossStages(RidgedCommonStages):
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         stacked = self.lassos.stacked
         P, rounds = self.lassos.solve(self.scale * weights.weights(), last[0], max_iter)
-        proof = certify_common_ridges(stacked, P, weights, self.lassos.ridge)
+        ridge = self.lassos.ridge
+        proof = certify_common_ridges(stacked.parts, stacked.scale, P, weights, ridge, stacked.classes)
         for _ in stacked.parts:
             listener.task_done()
         outcome = Outcome(P[None], rounds, self.lassos.finished, proof.gap, proof.kkt, proof.unique, proof.dependent)
         return replace(outcome, doubt=proof.doubt)
-
-
-def certify_common_ridges(stacked: Stacked, P: Floats, norm: SharedNorm, ridge: Floats) -> RowCertificate:
-    """Of b and V with a ridge on both, whatever the loss is."""
-    A, height = 0.5 * stacked.m * norm.weights(), stacked.m + 1
-    return certify_ridges(stacked.parts, P, A.reshape(height, -1), ridge.reshape(height, -1), stacked.scale)
 
 
 class PoolingStages:

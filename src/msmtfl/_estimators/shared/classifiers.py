@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from ..._data.designs import Floats
 from ..class_scores import LOG_LOSS
 from ..classifier import ClassifierFit, ClassifierSearch
 from .fit import SharedFit
@@ -203,8 +206,6 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
     (['ill', 'well'], True)
     """
 
-    _many = False  # a common value of several classes, each against the rest, would mean nothing
-
     def __init__(
         self,
         lam_common=None,
@@ -249,6 +250,9 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         self.bounds = bounds
         self.feature_groups = feature_groups
         self.unknown_category = unknown_category
+
+    def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
+        self.coef_deviation_ = arrange(self.coef_deviation_)
 
 
 class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
@@ -499,8 +503,6 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
     (['ill', 'well'], True)
     """
 
-    _many = False  # a common value of several classes, each against the rest, would mean nothing
-
     def __init__(
         self,
         lams=20,
@@ -557,3 +559,6 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         self.bounds = bounds
         self.feature_groups = feature_groups
         self.unknown_category = unknown_category
+
+    def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
+        self.coef_deviation_ = arrange(self.coef_deviation_)
