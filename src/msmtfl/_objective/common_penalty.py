@@ -134,7 +134,7 @@ class CappedDeviations:
     @property
     def problems(self) -> int:
         """One for every task and class."""
-        return self.factors.shape[1] * self.classes
+        return int(self.factors.shape[1]) * self.classes
 
     def parts(self, P: Floats) -> tuple[Floats, Floats]:
         """b (d,) and V (d, m) of P (p, 1)."""

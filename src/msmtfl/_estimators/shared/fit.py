@@ -18,6 +18,7 @@ from ..._solvers.largest_lam import default_lam
 from ..._solvers.solvers import common_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, entries_given, no_deviations
+from ..of_classes import of_features
 from ..streaming import PartialFitMixin
 
 
@@ -87,16 +88,6 @@ class Sharing(AddTaskMixin):
     def _separates(self) -> bool:
         capless, m = np.isinf(self.theta_), self.n_fitted_tasks_
         return bool(capless and self.lam_common_ >= m * self.lam_deviation_)
-
-
-def of_features(solution: Solution, problem: Problem) -> Solution:
-    """A solution whose rows are features of classes, if it is one, about the features: free where they are in some class."""
-    K, d = problem.classes, problem.d
-    if K == 1 or len(solution.row_slopes) == d:
-        return solution
-    stages = tuple(replace(stage, free_rows=np.unique(stage.free_rows % d)) for stage in solution.stages)
-    free = solution.free.T.reshape(problem.m, d).T
-    return replace(solution, stages=stages, free=free, row_slopes=solution.row_slopes.reshape(K, d).min(axis=0))
 
 
 def relaxed_point(problem: Problem, P: Floats, lassos: Any) -> Floats:
@@ -272,7 +263,7 @@ class SharedMTL(SharedFit, PartialFitMixin):
         Coefficients of every task, the common values plus the task's deviations; (d,) if
         the model was fitted without tasks.
     coef_common_ : ndarray of shape (d,)
-        The common values b.
+        The common values b. (With K > 2 classes it has the shape (K, d).)
     coef_deviation_ : ndarray of shape (m, d)
         The deviations V of the tasks from the common values; (d,) if the model was fitted
         without tasks.

@@ -60,7 +60,8 @@ class _OfCommon:
         self, problem: Problem, penalty: CommonStage, P: Floats, aim: Floats, accuracy: float
     ) -> tuple[Floats, _Solvers]:
         found, used, K = np.empty_like(P), [], self.classes
-        a, ridge, start, near = (None if x is None else self._by_class(x) for x in (*penalty, P, aim))
+        a, start, near = (self._by_class(x) for x in (penalty[0], P, aim))
+        ridge = None if penalty[1] is None else self._by_class(penalty[1])
         for c, out in enumerate(self._by_class(found)):
             grams = StackedGrams(problem.designs[c::K], n_jobs=self.n_jobs)
             lassos = StackedLassos(grams, units=problem.units[c::K], n_jobs=self.n_jobs)
