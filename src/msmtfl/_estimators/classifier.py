@@ -19,7 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.categories import of_model
 from .._data.designs import Floats
 from .._data.tables import missing_values
-from .._data.tasks import TaskData, check_weights, read_training
+from .._data.task_data import TaskData
+from .._data.tasks import check_weights, read_training
 from .._objective.losses import LOGISTIC, SOFTMAX
 from .._objective.problem import Problem
 from .._paths.validation.folds import read_splits

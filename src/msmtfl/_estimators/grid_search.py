@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Data, Floats
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
 from .._paths.conformal import held_out_scores
@@ -37,6 +37,7 @@ from .._solvers.solvers import LASSOS, caches_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
 from .._solvers.task_lassos import lassos_for
 from .base import MultiTaskModel
+from .cross_fitted import cross_fitted
 from .fitted import forget, require_offset
 from .survival import held_out_concordance
 
@@ -216,9 +217,11 @@ class GridSearch(MultiTaskModel):
         if known and len(known) == len(fits) and not problem.loss.levelled:
             self.concordance_ = held_out_concordance(problem.data, known)
         elif known and len(known) == len(fits):
-            self.held_out_ = held_out_scores(
-                problem.data, known, problem.loss, problem.error == "log_loss", folds[0].split.groups
-            )
+            classes = problem.error == "log_loss"
+            scores = held_out_scores(problem.data, known, problem.loss, classes, folds[0].split.groups)
+            if not (classes or problem.loss.squared):
+                scores = replace(scores, crossed=cross_fitted(self, problem.data, folds, self.surface_.last.shape[1]))
+            self.held_out_ = scores
 
     def _scorer(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """What scores predictions of rows held out; None if their errors do."""

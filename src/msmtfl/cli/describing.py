@@ -77,10 +77,11 @@ def describe(model: Any) -> str:
 
 def _score(model: Any) -> str:
     """The error of rows that had no part in the choice of the parameters, and what is known of that of separate lassos."""
+    from .._estimators.cross_fitted import lasso_points
     from .._estimators.fitted import scoring_of
     from .._paths.searched import cross_fits
     from .._paths.validation.too_good import too_good
-    from ..plots.views import lasso_points, measure_of
+    from ..plots.views import measure_of
 
     found = _measured(model)
     if not found:

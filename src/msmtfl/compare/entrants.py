@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._data.tables import choices_of, known_as, names_of, warn_user
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._estimators.families import compared_variants
 from .._paths.validation.held_out import Split
 from .._runtime.checks import check_flag
