@@ -20,6 +20,7 @@ from ..._solvers.coupled.pooling import sizes
 from ..._solvers.coupled.task_levels import LevelGrams
 from ..._solvers.coupled_stages import Certify
 from ..._solvers.largest_lam import first_gradient
+from ..._solvers.level_priors import counted
 from ..._solvers.solvers import levels_for
 from ..grids import read_lams, read_ratios
 from .points import PointPaths, PointSurface
@@ -163,8 +164,7 @@ def _ridge_grid(
     else:
         found = -np.sort(-np.unique(read_ratios(lams, "lams")))
     if commons is None:
-        samples = sum(target.rows for target in problem.data.targets)
-        ridges = np.zeros(1) if samples > CROWDED * problem.d else of_all * np.array(RIDGE_COMMONS)
+        ridges = np.zeros(1) if counted(problem)[1].sum() > CROWDED * problem.d else of_all * np.array(RIDGE_COMMONS)
     else:
         ridges = np.unique(read_ratios(commons, "lam_commons", ends=True))
     paths = [

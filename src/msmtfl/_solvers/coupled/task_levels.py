@@ -33,7 +33,7 @@ class StackedLevels(Stacked):
     """All tasks as one `Design` whose features are those of all parts, one part after the other."""
 
     def __init__(self, parts: Sequence[Design], blocks: Ints, kappa: Floats):
-        self.parts, self.blocks = list(parts), blocks
+        self.parts, self.blocks, self.classes, self.tasks = list(parts), blocks, 1, len(parts)
         self.m, self.width, self.height = len(self.parts), self.parts[0].d, int(blocks.max()) + 1
         self.d, self.n, self.curvature = self.height * self.width, 1.0, 1.0
         self.scale = kappa
