@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._data.designs import Floats, Ints
-from .._data.survival import times_of
+from .._data.event_times import times_of
 from .._data.tables import names_of
 from .._data.tasks import TaskData
 
