@@ -26,9 +26,10 @@ from .._runtime.threads import each
 from .categories import Encoding, read_features
 from .dense import WORTH_SHARING, DenseRows, RowTask, TrainingRows
 from .designs import FeatureRows, Floats, Ints
+from .event_times import times_of
 from .float32 import NarrowRows
 from .sparse import SparseRows
-from .survival import read_survival, times_of
+from .survival import read_survival
 from .tables import (
     Labels,
     Matrix,

@@ -39,8 +39,8 @@ from .._solvers.lassos.weighted_lasso import least_squares_on
 from .._solvers.make_problem import make_problem, training
 from .._solvers.one_level import intercepts_with
 from .._solvers.priors import common_levels
-from .._solvers.solvers import lassos_for
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
+from .._solvers.task_lassos import lassos_for
 from .fitted import (
     check_use,
     forget,

@@ -21,13 +21,15 @@ from .._data.tasks import TaskData, read_training
 from .._estimators.classes import class_folds, read_classes
 from .._estimators.fitted import loss_of
 from .._objective.losses import is_loss, loss_named
-from .._paths.cross_validation import Split, read_splits
+from .._paths.validation.folds import read_splits
+from .._paths.validation.held_out import Split
 from .._runtime.cards import Card
 from .._runtime.checks import check_count, check_positive, check_verbose
 from .._runtime.drawing import BLUE, GREY, ORANGE, pyplot, quiet, shown
 from .._runtime.progress import Progress, one_blas_thread
 from .entrants import check_signature
-from .scoring import Cells, Classes, Measure, Numbers
+from .measures import Classes, Measure, Numbers
+from .scoring import Cells
 
 LEAST_SPREAD = 0.01  # of an error over that of knowing nothing, as the least standard deviation over folds: glmtrans's
 LEVEL = 0.95  # of all statements about tasks together

@@ -18,11 +18,11 @@ from .._objective.certificates import main_doubt, relative_gap
 from .._objective.dual_points import over_unit
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
-from .._paths.cross_validation import HeldOut
 from .._paths.early_stopping import as_if_ended
 from .._paths.grid import Grid
 from .._paths.stage_paths import gathered
 from .._paths.surface import Surface
+from .._paths.validation.held_out import HeldOut
 from .._paths.walk import Walk, Wanted
 from .._runtime.progress import Listener, Progress, one_blas_thread
 from .._solvers.arguments import read_factors

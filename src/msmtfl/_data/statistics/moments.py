@@ -180,6 +180,7 @@ class Moments:
             The column of X that identifies the task.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
 
         Returns
         -------
@@ -216,6 +217,7 @@ class Moments:
             The column of X that identifies the task.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
 
         Returns
         -------
