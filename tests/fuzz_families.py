@@ -235,15 +235,17 @@ class Problem:
         given = np.ones(self.d) if given is None else np.asarray(given, dtype=LD)
         self.given = np.repeat(given[:, None], m, axis=1).astype(LD) if given.ndim == 1 else given.astype(LD)
         units = np.where(self.spread > 0, self.spread, 1).T if model.standardize else np.ones((self.d, m), dtype=LD)
-        if model.standardize and self.sharing != "task":
-            known = (self.spread > 0).sum(axis=0)
-            mean = np.sqrt((self.spread**2).sum(axis=0) / np.maximum(known, 1))
-            units = np.where(self.spread > 0, self.spread, np.where(mean > 0, mean, 1)).T
+        variances = self.spread**2
+        if self.sharing == "shrunk":  # where a column does not vary within a task its level may count
+            k = LD(model.level_ridge_)
+            total = variances + (k / (self.n + k))[:, None] * (within - self.mean) ** 2
+            known = (variances > 0).sum(axis=0)
+            mean = np.where(known > 0, variances.sum(axis=0) / np.maximum(known, 1), total.mean(axis=0))
+            variances = np.where(variances > 0, variances, np.where(total > 0, mean, 0))
+            units = np.sqrt(np.where(variances > 0, variances, 1)).T if model.standardize else units
         self.units = units
         self.f = self.given * units
-        squares = (self.spread**2).mean(axis=0)
-        if self.sharing == "shrunk" and model.standardize:  # where a column does not vary: as in the other tasks
-            squares = (units**2).mean(axis=1)
+        squares = variances.mean(axis=0)
         self.g = self.given[:, 0] * (np.sqrt(np.where(squares > 0, squares, 1)) if model.standardize else 1)
         self.groups = [[j] for j in range(self.d)]
         names = getattr(model, "feature_groups", None)
@@ -320,8 +322,8 @@ class Problem:
                     target = np.exp(a0)
                 if loss == "logistic":
                     target = 1 / (1 + np.exp(-a0))
-                own = scale[at][:1]
-                self.parts.append(Separable(loss, np.array([N * K + i]), self.kappa[i] * np.array([k]), np.array([target]), own))
+                drawn = self.kappa[i] * np.array([k]), np.array([target]), scale[at][:1]
+                self.parts.append(Separable(loss, np.array([N * K + i]), *drawn))
         for r, (kind, combination, strength, low, high) in enumerate(self.more, start=N * K + prior):
             for c, share in combination.items():
                 A[r, c] = share
@@ -511,10 +513,10 @@ def pretrained(model: Any, data: Data, caught: dict[str, Any], gap: float) -> li
 def judge(model: Any, data: Data, family: str, caught: dict[str, Any], report: Report) -> None:
     for p, gap, valued in problem_of(model, data, family, caught):
         composite, z, levels = p.made()
-        zero = np.zeros_like(z)
-        null = settled(composite, zero, levels)
-        unit = sum((part.value(composite.A @ (null * composite.size) + composite.o) for part in p.parts), LD(0)) - p.saturated
-        if not unit > LD(1e-25) * sum((part.v @ part.y**2 for part in p.parts if getattr(part, "kind", "") in ("squared", "huber")), LD(0)):
+        null = composite.A @ (settled(composite, np.zeros_like(z), levels) * composite.size) + composite.o
+        unit = sum((part.value(null) for part in p.parts), LD(0)) - p.saturated
+        spread = [part for part in p.parts if getattr(part, "kind", "") in ("squared", "huber")]
+        if not unit > LD(1e-25) * sum((part.v @ part.y**2 for part in spread), LD(0)):
             report.counts["of targets that do not vary"] += 1
             continue
         composite.unit = unit
@@ -529,14 +531,16 @@ def judge(model: Any, data: Data, family: str, caught: dict[str, Any], report: R
             off = abs(float((value - p.saturated - LD(model.objective_)) / composite.unit))
             report.lines.append(f"objective_ {model.objective_:.12e}, apart {off:.1e}")
             if not off <= 1e-6 * max(1.0, float((value - p.saturated) / composite.unit)):
-                report.failures.append(f"a value: objective_ {model.objective_!r}, and it is {float(value - p.saturated)!r}")
+                report.failures.append(
+                    f"a value: objective_ {model.objective_!r}, and it is {float(value - p.saturated)!r}"
+                )
         report.counts["answers"] += 1
         if not gap >= 0:
             report.failures.append(f"no gap: {gap}")
             continue
         certified = gap <= model.tol
         report.counts["certified"] += certified
-        best, bound = composite.least(at, LD(1e-11))
+        best, bound = composite.least(at)
         gained = float((value - composite.value(best)) / composite.unit)
         most = gained + float(bound / composite.unit)
         report.lines.append(f"a better point by {gained:.2e}, at most {most:.2e} to gain")

@@ -4,8 +4,8 @@
 
 Every family is one of these once its parts (common values, deviations, intercepts) are coordinates; ridges and bounds are
 rows, too: sqrt(k) z with squared loss, and z with the indicator of an interval. `least` looks for the least value by Newton
-steps on a smoothed P, whose slopes are inside the bounds of dual points by themselves; so the gap that it reports is a bound,
-whatever the search did. The search starts at the point that is to be judged.
+steps on a smoothed P, whose slopes are inside the bounds of dual points by themselves; so the gap that it reports is a
+bound, whatever the search did. The search starts at the point that is to be judged.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ import numpy as np
 
 from .gaps import INF, LD, bend_of, conjugate_of, half_deviance, slope_of, xlogx
 
+ONE = LD(1)
 LOOKED = LD(1e6)  # coordinates that nothing penalises are looked for within so many times the size of what was found
-DEPENDENT = LD(1e-24)  # pivots of curvature, of unit diagonal, below which a direction is left as it is: 1e-12 of a length
+DEPENDENT = LD(
+    1e-24
+)  # pivots of curvature, of unit diagonal, below which a direction is left as it is: 1e-12 of a length
 FIRST, LAST, FALL = 1e-3, 1e-14, 0.1  # smoothing, relative to the size of what was found
 STEPS = 60  # of Newton's method at one smoothing
 
@@ -158,7 +161,7 @@ class Composite:
     o: np.ndarray
     parts: list
     blocks: list
-    unit: LD = LD(1)
+    unit: LD = ONE
     size: np.ndarray = field(init=False)
 
     def __post_init__(self):
@@ -169,6 +172,12 @@ class Composite:
         self.open = np.ones(self.A.shape[1], dtype=bool)
         for b in self.blocks:
             self.open[b.at] = False
+        self.width = np.full(len(self.size), INF)  # of the interval that a coordinate by itself is in
+        for p in self._boxes():
+            for r, low, high in zip(p.at, p.y, p.scale, strict=True):
+                at = np.flatnonzero(self.A[r])
+                if len(at) == 1:
+                    self.width[at] = (high - low) / np.abs(self.A[r, at])
 
     def value(self, z):
         """At z in the units of A as it was given."""
@@ -223,46 +232,44 @@ class Composite:
                 u[p.at] += duals[-1]
         g = -(self.A.T @ u)
         most = 1 / max(LD(1), max((b.dual(g) for b in self.blocks), default=LD(0)))
-        reach = LOOKED * max(np.abs(z).max(initial=LD(0)), np.sqrt((self.o**2).sum()) * LD(1e-6))
+        reach = LOOKED * max(np.abs(z).max(initial=LD(0)), self._step(z))
         best = INF
         for t in {most, most * (1 - LD(1e-15)), most * (1 - LD(1e-10))}:
             gap = sum((p.excess(f, d, t) for p, d in zip(self.parts, duals, strict=True)), LD(0))
             gap += sum((b.value(z) - t * (g[b.at] * z[b.at]).sum() for b in self.blocks), LD(0))
-            gap += t * np.abs(g[self.open]).sum() * reach
+            gap += t * (np.abs(g) * np.minimum(reach, self.width))[self.open].sum()
             if np.isfinite(gap):
                 best = min(best, gap)
         return best
 
-    def least(self, start, enough=LD(1e-11)):
+    def least(self, start, enough=1e-11):
         """(z, bound): the best point found from `start`, and at most how far it is from the least value."""
         start = np.asarray(start, dtype=LD) * self.size
-        top = max(np.abs(start).max(initial=LD(0)), LD(1e-30))
+        top = max(np.abs(start).max(initial=LD(0)), self._step(start), LD(1e-30))
         best, found = self._value(start), start
         proven = INF
         for first in (LD(1e-9), LD(FIRST), LD(0.3)):
             z, eps = self._inside(start, first), first
             while eps >= LD(LAST):
-                z = self._newton(z, eps * top, eps**2 * self.unit)
+                z = self._newton(z, eps * top, eps * self.unit)
                 value = self._value(z)
                 if value < best:
                     best, found = value, z
-                gap = self._bound(z, eps**2 * self.unit)
+                gap = self._bound(z, eps * self.unit)
                 if np.isfinite(gap):
                     proven = max(min(proven, gap - (value - best)), LD(0))
-                if proven <= enough * self.unit:
+                if proven <= LD(enough) * self.unit:
                     return found / self.size, proven
                 near = np.abs(z) < 100 * eps * top
                 eps *= LD(FALL)
                 z = np.where(near & ~self.open, z * LD(FALL), z)
-                z = z if np.isfinite(self._smoothed(z, eps * top, eps**2 * self.unit, False)[0]) else self._inside(z, eps)
+                z = z if np.isfinite(self._smoothed(z, eps * top, eps * self.unit, False)[0]) else self._inside(z, eps)
         return found / self.size, proven
 
     def _inside(self, z, eps):
         """z moved off the bounds of its intervals: those are of single coordinates, or of sums of two that begin alike."""
         z = z.copy()
-        for p in self.parts:
-            if not isinstance(p, Separable) or p.kind != "box":
-                continue
+        for p in self._boxes():
             for r, low, high in zip(p.at, p.y, p.scale, strict=True):
                 row = self.A[r]
                 j = int(np.flatnonzero(row)[-1])  # a task's own
@@ -271,6 +278,38 @@ class Composite:
                 f2 = np.clip(f, low + min(eps, LD(0.1)) * width, high - min(eps, LD(0.1)) * width)
                 z[j] += (f2 - f) / row[j]
         return z
+
+    def _boxes(self):
+        return [p for p in self.parts if isinstance(p, Separable) and p.kind == "box"]
+
+    def _nearer(self, z, eps):
+        """z with what is close to an end of its interval closer to it."""
+        z = z.copy()
+        for p in self._boxes():
+            for r, low, high in zip(p.at, p.y, p.scale, strict=True):
+                row = self.A[r]
+                f, j = row @ z, int(np.flatnonzero(row)[-1])
+                for end in (low, high):
+                    if np.isfinite(end) and abs(f - end) <= 100 * eps * max(abs(end), np.abs(z).max(), LD(1e-300)):
+                        z[j] -= (1 - LD(FALL)) * (f - end) / row[j]
+        return z
+
+    def _step(self, z):
+        """How far a coordinate alone would go from z, if there were no penalties."""
+        f = self.A @ z + self.o
+        g, bend = np.zeros(len(z), dtype=LD), np.zeros(len(z), dtype=LD)
+        for p in self.parts:
+            A = self.A[p.at]
+            if isinstance(p, Exponentials):
+                pi = p.shares(f)
+                g += A.T @ (p.v @ (pi - p.c))
+                bend += p.v @ (pi @ A**2 - (pi @ A) ** 2)
+            elif p.kind != "box":
+                _, slope, curvature = p.smoothed(f, LD(0))
+                g += A.T @ slope
+                bend += (A**2).T @ curvature
+        live = bend > 0
+        return np.max(np.abs(g[live]) / bend[live], initial=LD(0))
 
     def _newton(self, z, eps, mu):
         value, g, H = self._smoothed(z, eps, mu)
