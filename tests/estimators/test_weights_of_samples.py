@@ -10,11 +10,7 @@ from msmtfl._objective.losses import of_regressions
 FAMILIES = {family.name: family for family in known_families() if family.fit is not None}
 # Under Efron's rule samples that are repeated are tied with each other, which one of weight k is not.
 LOSSES = ["cox(breslow)" if loss == "cox" else loss for loss in of_regressions()]
-CASES = [
-    (name, loss)
-    for name, family in FAMILIES.items()
-    for loss in (([2, 3] if family.fit._many else [2]) if family.classifies else LOSSES)
-]
+CASES = [(name, loss) for name, family in FAMILIES.items() for loss in ([2, 3] if family.classifies else LOSSES)]
 QUIET = pytest.mark.filterwarnings("ignore:.*un-penalised", "ignore:.*do not determine")
 
 

@@ -20,12 +20,8 @@ from .._data.tables import (
     opened,
     warn_user,
 )
-from .._data.tasks import (
-    TaskData,
-    check_offset,
-    grouped,
-    read_training,
-)
+from .._data.task_data import TaskData
+from .._data.tasks import check_offset, grouped, read_training
 from .._objective.certificates import Certificate, explain
 from .._objective.losses import loss_named
 from .._objective.penalties import Penalty

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Data, Floats
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
 from .._paths.conformal import held_out_scores

@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._objective.losses import Loss, Softmax
 
 KEPT = 100  # largest scores of a task and fold that are kept one by one

@@ -16,8 +16,9 @@ from .._objective.certificates import (
     certify,
     largest_violation,
 )
+from .._objective.class_proofs import certify_common_ridges, certify_pooled, certify_shared, shared_violation
 from .._objective.common_penalty import SharedNorm
-from .._objective.pooling import PoolingRidge, certify_pooling, certify_ridges
+from .._objective.pooling import PoolingRidge
 from .._objective.problem import Problem
 from .._objective.row_certificates import certify_rows, row_violation
 from .._objective.row_norms import RowNorm
@@ -78,7 +79,7 @@ class PoolingSolver(Protocol):
         """Whether the last solve came to its end."""
 
     def one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
-        """b (d,) and V (m, d)."""
+        """b (d,), or (classes, d) of several classes, and V (m, d)."""
 
 
 class RowStages:
@@ -112,17 +113,21 @@ class CommonStages:
         self.scale = 0.5 * lassos.stacked.m
         self.separation = None if data is None else Separation(data)
 
+    def _proof(self, P: Floats, weights: SharedNorm) -> RowCertificate:
+        stacked = self.lassos.stacked
+        return certify_shared(stacked.parts, stacked.sums(P), weights, stacked.classes)
+
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         stacked, a = self.lassos.stacked, self.scale * weights.weights()
         P, rounds = self.lassos.solve(a, last[0], max_iter)
-        P = settled(weights, P, stacked.m)
-        proof = certify_rows(stacked.parts, stacked.sums(P), weights)
+        P = settled(weights, P, stacked.tasks)
+        proof = self._proof(P, weights)
         if proof.gap > GAP and self.lassos.finished and hasattr(self.lassos, "repair"):
-            better = settled(weights, self.lassos.repair(P, a, last[0]), stacked.m)
-            again = certify_rows(stacked.parts, stacked.sums(better), weights)
+            better = settled(weights, self.lassos.repair(P, a, last[0]), stacked.tasks)
+            again = self._proof(better, weights)
             if again.gap < proof.gap:
                 P, proof = better, again
-        P, proof = rather_zero(P, proof, lambda P: certify_rows(stacked.parts, stacked.sums(P), weights))
+        P, proof = rather_zero(P, proof, lambda P: self._proof(P, weights))
         for _ in stacked.parts:
             listener.task_done()
         if self.separation is not None:
@@ -132,7 +137,7 @@ class CommonStages:
 
     def violation(self, weights: SharedNorm, P: Floats) -> float:
         stacked = self.lassos.stacked
-        return row_violation(stacked.parts, stacked.sums(P[0]), weights)
+        return shared_violation(stacked.parts, stacked.sums(P[0]), weights, stacked.classes)
 
 
 class RidgedCommonStages(CommonStages):
@@ -169,17 +174,12 @@ class RidgedLossStages(RidgedCommonStages):
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         stacked = self.lassos.stacked
         P, rounds = self.lassos.solve(self.scale * weights.weights(), last[0], max_iter)
-        proof = certify_common_ridges(stacked, P, weights, self.lassos.ridge)
+        ridge = self.lassos.ridge
+        proof = certify_common_ridges(stacked.parts, stacked.scale, P, weights, ridge, stacked.classes)
         for _ in stacked.parts:
             listener.task_done()
         outcome = Outcome(P[None], rounds, self.lassos.finished, proof.gap, proof.kkt, proof.unique, proof.dependent)
         return replace(outcome, doubt=proof.doubt)
-
-
-def certify_common_ridges(stacked: Stacked, P: Floats, norm: SharedNorm, ridge: Floats) -> RowCertificate:
-    """Of b and V with a ridge on both, whatever the loss is."""
-    A, height = 0.5 * stacked.m * norm.weights(), stacked.m + 1
-    return certify_ridges(stacked.parts, P, A.reshape(height, -1), ridge.reshape(height, -1), stacked.scale)
 
 
 class PoolingStages:
@@ -187,31 +187,33 @@ class PoolingStages:
 
     def __init__(self, pooling: PoolingSolver):
         self.pooling, self.grams = pooling, pooling
-        self.designs = [AllTasks(pooling.problem.designs)]
+        self.designs = [AllTasks(pooling.problem.designs, pooling.problem.classes)]
 
     def solve(self, weights: PoolingRidge, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         b, V = self.pooling.one(weights.k, weights.k_common)
-        P = np.concatenate([b, V.ravel()])
-        proof = certify_pooling(self.pooling.problem.designs, P, weights)
+        P, problem = np.concatenate([b.ravel(), V.ravel()]), self.pooling.problem
+        proof = certify_pooled(problem.designs, P, weights, problem.classes)
         for _ in V:
             listener.task_done()
         steps, finished = self.pooling.steps, self.pooling.finished
         return Outcome(P[None], steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: PoolingRidge, P: Floats) -> float:
-        return certify_pooling(self.pooling.problem.designs, P[0], weights).kkt
+        problem = self.pooling.problem
+        return certify_pooled(problem.designs, P[0], weights, problem.classes).kkt
 
 
 class AllTasks:
     """The loss of all tasks at b and V, every sample counting the same."""
 
-    def __init__(self, parts: Sequence[Design]):
-        self.parts, self.d = parts, (len(parts) + 1) * parts[0].d
+    def __init__(self, parts: Sequence[Design], classes: int = 1):
+        self.parts, self.classes, self.d = parts, classes, (len(parts) + classes) * parts[0].d
         self.n = sum(part.n for part in parts)
 
     def loss(self, P: Floats) -> float:
-        b, *V = P.reshape(len(self.parts) + 1, -1)
-        return float(sum(part.loss(b + v) for part, v in zip(self.parts, V, strict=True)))
+        both = P.reshape(len(self.parts) // self.classes + 1, -1)
+        W = np.reshape(both[0] + both[1:], (len(self.parts), -1))
+        return float(sum(part.loss(w) for part, w in zip(self.parts, W, strict=True)))
 
 
 class TaskNormStages:

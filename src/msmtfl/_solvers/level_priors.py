@@ -27,7 +27,7 @@ from .._data.dense import RowTask
 from .._data.designs import Floats, Ints
 from .._data.level_rows import LevelPrior
 from .._data.tables import Matrix
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._objective.loss_task import LossTask
 from .._objective.losses import Loss, best_level, robust_scale, weighted_median
 from .._objective.problem import Problem

@@ -79,7 +79,7 @@ def solver_for(
             return _solver_for(problem, penalty, lam, None, n_jobs, start)
 
         def coefs(found: Floats) -> Floats:
-            return Stacked(problem.designs).sums(found[0]) if common else found
+            return Stacked(problem.designs, problem.classes).sums(found[0]) if common else found
 
         return LevelStages(problem, make, coefs, near)
     return _solver_for(problem, penalty, lam, grams, n_jobs, near)
@@ -144,7 +144,7 @@ def common_for(problem: Problem, grams: CommonGrams | None = None, n_jobs: int |
     """A problem with a part that is common to all tasks."""
     if has_one_level(problem):
         make = partial(_common_for, problem, None, n_jobs)
-        return AtBestLevel(problem, make, lambda P: Stacked(problem.designs).sums(P))
+        return AtBestLevel(problem, make, lambda P: Stacked(problem.designs, problem.classes).sums(P))
     return _common_for(problem, grams, n_jobs)
 
 

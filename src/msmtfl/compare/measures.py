@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import digamma, polygamma, xlogy
 
 from .._data.designs import Floats, Ints
-from .._data.tasks import Task
+from .._data.task_data import Task
 from .._estimators.class_scores import normalised
 
 EPS = np.finfo(np.float64).eps

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._data.tasks import Task
+from .._data.task_data import Task
 from .._objective.losses import LOGISTIC, Loss, is_loss, loss_named, of_regressions, weighted_median
 from .._objective.survival import Cox, held_out
 from .measures import EPS, Measure, Numbers

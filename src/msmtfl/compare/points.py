@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._estimators.class_scores import LOG_LOSS as LOG_LOSS_SCORE
 from .._estimators.fitted import scoring_of
 from .._estimators.grid_search import GridSearch

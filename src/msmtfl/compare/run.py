@@ -44,7 +44,6 @@ from .entrants import (
     read_models,
     shares,
     with_enough,
-    with_many_classes,
 )
 from .errors import Dropped
 from .measures import Classes, Numbers
@@ -294,7 +293,6 @@ def contest(
         alone = not any(shares(model) for model in chosen.values())
         classes, _, data = read_classes(X, y, **given, alone=alone)
         kind = Classes(classes)
-        chosen = with_many_classes(chosen, len(classes), models, reference)
         number = isinstance(cv, (int, np.integer)) and cv >= 2
         if not alone:
             chosen = with_enough(chosen, data, len(classes), int(cv) if number else 2, reference)

@@ -15,7 +15,8 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from .._data.designs import Floats
-from .._data.tasks import TaskData, check_weights
+from .._data.task_data import TaskData
+from .._data.tasks import check_weights
 from .._estimators.fitted import WAYS
 from .._paths.validation.held_out import Split
 from .measures import NMSE, Classes, Numbers, ratio, variance_of

@@ -17,7 +17,8 @@ from scipy.stats import norm
 from .._data.copies import groups_of
 from .._data.designs import Floats
 from .._data.tables import choices_of, names_of
-from .._data.tasks import TaskData, read_training
+from .._data.task_data import TaskData
+from .._data.tasks import read_training
 from .._estimators.classes import class_folds, read_classes
 from .._estimators.fitted import loss_of
 from .._objective.losses import is_loss, loss_named

@@ -11,7 +11,8 @@ import numpy as np
 from .._data.designs import Floats
 from .._data.statistics.moment_data import MomentData
 from .._data.statistics.moments import Moments
-from .._data.tasks import NO_WEIGHT, Target, warn_of_single_rows
+from .._data.task_data import NO_WEIGHT, Target
+from .._data.tasks import warn_of_single_rows
 from .._estimators.msmtfl.fit import MSMTFL
 from .._estimators.msmtfl.search import MSMTFLCV
 from .._objective.certificates import main_doubt, relative_gap

@@ -11,7 +11,7 @@ from scipy.sparse import issparse, vstack
 
 from .._data.dense import RowTask
 from .._data.designs import Floats, Ints
-from .._data.tasks import Task, TaskData
+from .._data.task_data import Task, TaskData
 from .._objective.certificates import AT_ONCE, certify_all, largest_violation
 from .._objective.dual_points import Doubt
 from .._objective.problem import Problem

@@ -32,7 +32,7 @@ In `fitted`, with m tasks, d features and c columns given (the task column too):
 
     tasks_, features_                       (m,) labels: text, numbers, true or false; (d,) text
     coef_, coef_specific_, coef_shared_     (m, d) in the data's units; (d,) if form is "single"
-    coef_common_, coef_deviation_           (d,); as coef_, which is their sum
+    coef_common_, coef_deviation_           (d,), of K > 2 classes (K, d); as coef_, which is their sum
     classes_                                (K,) labels of a classifier: text, numbers, true or false
     intercept_                              (m,); a number if form is "single"
     uses_offset_                            true if the model was fitted with an offset; older files do not have it

@@ -106,9 +106,7 @@ def _read_fitted(read: Reader, cls: type, nodes: dict[str, Node], single: bool) 
     m, d = len(tasks), len(features)
     need(m == 1 or not single, f"form is 'single', but there are {m} tasks")
     c = typed(nodes["n_features_in_"], int, "n_features_in_")
-    common = [part.attribute for part in family_of(cls).parts if part.common]
-    rows = ("row_norms_", "row_slopes_", *common)
-    shapes: dict[str, Shape] = {**dict.fromkeys(rows, (d,)), "feature_importances_": (c,)}
+    shapes: dict[str, Shape] = {**dict.fromkeys(("row_norms_", "row_slopes_"), (d,)), "feature_importances_": (c,)}
     out: dict[str, Any] = {"tasks_": tasks, "features_": features}
     of_class: Shape = ()
     if "classes_" in nodes:
@@ -117,6 +115,7 @@ def _read_fitted(read: Reader, cls: type, nodes: dict[str, Node], single: bool) 
         need(not missing_values(classes).any(), "a class is missing in classes_")
         of_class = (len(classes),) if len(classes) > 2 else ()
     of_task: Shape = () if single else (m,)
+    shapes |= {part.attribute: (*of_class, d) for part in family_of(cls).parts if part.common}
     types = types_of_attributes()
     for key, node in nodes.items():
         allowed = bool(ATTRIBUTE.fullmatch(key)) and key not in (*APART, "learnable_")  # no method is named so

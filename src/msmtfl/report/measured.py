@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._estimators.fitted import loss_of
 from ..compare.measures import LOG_LOSS, NMSE, Measure, Numbers
 from ..compare.of_losses import ABSOLUTE, DEVIANCE, HAZARDS, numbers_under

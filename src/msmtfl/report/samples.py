@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from .._data.designs import Floats, Ints
 from .._data.tables import names_of
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._estimators.fitted import name_of_loss
 from .._objective.losses import Loss, loss_named
 from .._paths.conformal import HeldOutScores, class_shares, misses

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from ..._data.copies import groups_of
 from ..._data.designs import Floats
 from ..._data.tables import check_finite, unmasked
-from ..._data.tasks import TaskData
+from ..._data.task_data import TaskData
 from ..._objective.losses import Squared
 from ..._paths.conformal import FoldFit, HeldOutScores, held_out_scores
 from ..._paths.validation.held_out import Split

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ..._data.designs import Floats
-from ..._data.tasks import Task, TaskData
+from ..._data.task_data import Task, TaskData
 from ..._objective.losses import Logistic, pseudo_samples
 from ..._paths.conformal import FoldFit, HeldOutScores, held_out_scores
 from ..._paths.searched import fold_scores_of

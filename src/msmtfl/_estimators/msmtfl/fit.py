@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._data.designs import Floats
-from ..._data.tasks import TaskData
+from ..._data.task_data import TaskData
 from ..._objective import theta as thresholds
 from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, hstack, issparse, vstack
 from ..._data.copies import sample_keys
 from ..._data.designs import Floats, Ints
 from ..._data.folds import TaskKFold
-from ..._data.tasks import Task, TaskData
+from ..._data.task_data import Task, TaskData
 from ..._objective.certificates import TaskCertificate
 from ..._objective.lasso_certificates import certify_lassos
 from ..._objective.problem import Problem

@@ -19,7 +19,7 @@ from ..._data.designs import AnyData, Folded
 from ..._data.event_times import times_of
 from ..._data.folds import TaskKFold
 from ..._data.tables import Labels, RandomState, Table, Targets, names_of
-from ..._data.tasks import TaskData
+from ..._data.task_data import TaskData
 from .held_out import Split
 
 REDRAWS = 200  # of folds for a 2-D y in which rare tasks have few rows

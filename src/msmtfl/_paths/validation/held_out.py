@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..._data.designs import Floats, Ints
-from ..._data.tasks import Task, TaskData
+from ..._data.task_data import Task, TaskData
 from ..._objective.class_tasks import classes_together
 from ..solutions import Solutions, TaskCoefs
 from .scorers import Scorer

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._data.designs import AnyData, Floats
 from ..._data.tables import warn_user
-from ..._data.tasks import TaskData
+from ..._data.task_data import TaskData
 from ..._objective.problem import Problem
 from .cross_validation import to_explain
 from .held_out import HeldOut

@@ -210,7 +210,8 @@ def sizes(problem: Problem) -> tuple[float, float]:
     if not live.any():
         return 1.0, 1.0
     some = live.any(axis=0)
-    return float((squares[live] / f[live] ** 2).mean()), float((squares.sum(axis=0)[some] / g[some] ** 2).mean())
+    of_all = squares.sum(axis=0)[some] / problem.classes
+    return float((squares[live] / f[live] ** 2).mean()), float((of_all / g[some] ** 2).mean())
 
 
 class Pooling:
@@ -415,29 +416,38 @@ class Pooling:
         return of_targets - float((1.0 - weight) @ (1.0 - self._leverage(k, k_common)))
 
     def likely(self, k_common: float, samples: float) -> float:
-        """The k of the largest marginal (restricted) likelihood; inf where tasks do not differ by more than noise, or
-        nothing tells deviations from noise or from common values. `samples` are the independent ones of all tasks."""
-        alone = self.problem.m == 1 and k_common == 0.0
-        if self._left(samples, k_common) < 1 or not self.e.any() or alone:
-            return np.inf
-        size = sizes(self.problem)[0]
+        """The k of the largest marginal (restricted) likelihood; see `likely`."""
+        return likely([self], k_common, samples)
 
-        def strength(log: float) -> float:
-            return size * float(np.exp(log))
 
-        def slope(log: float) -> float:
-            return self.slope(strength(log), k_common, samples)
+def likely(parts: Sequence[Pooling], k_common: float, samples: float) -> float:
+    """The k of the largest marginal (restricted) likelihood of some problems with a k in common; inf where tasks do not
+    differ by more than noise, or nothing tells deviations from noise or from common values. `samples` are the independent
+    ones of all tasks in each of them."""
+    alone = parts[0].problem.m == 1 and k_common == 0.0
+    if alone or any(part._left(samples, k_common) < 1 or not part.e.any() for part in parts):
+        return np.inf
+    size = float(np.mean([sizes(part.problem)[0] for part in parts]))
 
-        looks = (np.linspace(-DECADES, DECADES, LOOKS) * np.log(10.0)).tolist()
-        values = [self.deviance(strength(log), k_common, samples) for log in looks]
-        best = int(np.argmin(values))
-        k, value = strength(looks[best]), values[best]
-        # the side to which it falls; its end is where it rises again, unless there are several turns between two looks
-        other = best + (1 if slope(looks[best]) < 0.0 else -1)
-        if 0 <= other < LOOKS and slope(looks[other]) * (other - best) > 0.0:
-            at = strength(brentq(slope, looks[min(best, other)], looks[max(best, other)], xtol=1e-13, rtol=1e-13))
-            k, value = min((k, value), (at, self.deviance(at, k_common, samples)), key=lambda pair: pair[1])
-        return np.inf if value >= self.deviance(np.inf, k_common, samples) else k
+    def strength(log: float) -> float:
+        return size * float(np.exp(log))
+
+    def deviance(k: float) -> float:
+        return sum(part.deviance(k, k_common, samples) for part in parts)
+
+    def slope(log: float) -> float:
+        return sum(part.slope(strength(log), k_common, samples) for part in parts)
+
+    looks = (np.linspace(-DECADES, DECADES, LOOKS) * np.log(10.0)).tolist()
+    values = [deviance(strength(log)) for log in looks]
+    best = int(np.argmin(values))
+    k, value = strength(looks[best]), values[best]
+    # the side to which it falls; its end is where it rises again, unless there are several turns between two looks
+    other = best + (1 if slope(looks[best]) < 0.0 else -1)
+    if 0 <= other < LOOKS and slope(looks[other]) * (other - best) > 0.0:
+        at = strength(brentq(slope, looks[min(best, other)], looks[max(best, other)], xtol=1e-13, rtol=1e-13))
+        k, value = min((k, value), (at, deviance(at)), key=lambda pair: pair[1])
+    return np.inf if value >= deviance(np.inf) else k
 
 
 def _over(x: Floats, y: Floats) -> Floats:
