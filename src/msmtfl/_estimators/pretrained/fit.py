@@ -92,7 +92,7 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
     def _separates(self) -> bool:
         return bool(self.alpha_ == 1.0)
 
-    def _held_fixed(self) -> Floats:
+    def _held_fixed(self, label: Any) -> Floats:
         return np.asarray((1.0 - self.alpha_) * self.coef_common_)
 
     def _new_factors(self) -> Floats:
