@@ -11,6 +11,7 @@ import numpy as np
 from ..._data.designs import Floats, Ints
 from ..._objective.pooling import PoolingRidge
 from ..._objective.problem import Problem
+from ..level_priors import counted
 from ..stages import SETTLED
 from .newton_around import NewtonAround
 from .pooling import PooledFit, Pooling, likely, sizes
@@ -106,13 +107,16 @@ class LossPooling:
 
     def likely(self, k_common: float, samples: float) -> float:
         """The k of the largest marginal likelihood of the targets that the parabolas have at the solution (penalised
-        quasi-likelihood), anew with that k until it stays the same."""
+        quasi-likelihood), anew with that k until it stays the same. Classes, counts and event times have the noise that
+        their distribution says, as in generalised linear mixed models."""
         k = sizes(self.problem)[0]
+        n, counts = counted(self.problem)
+        noise = float(n.sum() / counts.sum()) if self.problem.loss.dispersed else 0.0
         for _ in range(LIKELY):
             self.one(k, k_common)
             if self.newton.inner is None:  # no parabola was solved: no feature tells tasks from each other
                 return np.inf
-            k, before = likely(self.newton.inner.of_classes, k_common, samples), k
+            k, before = likely(self.newton.inner.of_classes, k_common, samples, noise), k
             if abs(k - before) <= SAME * k or (np.isinf(k) and (np.isinf(before) or np.isinf(k_common))):
                 break
         return k
