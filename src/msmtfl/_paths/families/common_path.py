@@ -109,6 +109,11 @@ class SharedGrid:
         return out
 
     @property
+    def convex(self) -> np.ndarray:
+        """(L,) bool: columns without a cap (see `early_stopping.Front`)."""
+        return np.array([np.isinf(theta) or ratio == 0.0 for ratio, theta in self.columns])
+
+    @property
     def steps(self) -> int:
         return len(self.lams) * len(self.groups)
 
