@@ -474,9 +474,9 @@ class _Walk:
     def _separated(self, penalty: CappedDeviations, pattern: np.ndarray, place: int | None = None) -> bool:
         """Whether the features that a stage frees leave some task without a minimiser: what was found out before says so, or
         the stage itself, which took long."""
-        free = penalty.row_slopes(pattern) == 0.0
-        if not (free.any() and self.problem.may_escape):
+        if not (pattern.size and self.problem.may_escape):
             return False
+        free = penalty.row_slopes(pattern) == 0.0
         A = np.where(free, 0.0, np.ones((self.problem.m, 1)))
         if self.problem.without_minimiser(A).any():
             return True
