@@ -318,16 +318,21 @@ class CoupledRows:
     def _working(self, rows: Ints) -> _Working:
         """Some rows, or those at hand if they are among them: going over a few more costs less than a new set."""
         old = self.work
-        if old is not None and len(old.rows) <= SPARE * len(rows) and np.isin(rows, old.rows).all():
+        at_hand = np.zeros(self.d, dtype=bool)
+        if old is not None:
+            at_hand[old.rows] = True
+        if old is not None and len(old.rows) <= SPARE * len(rows) and at_hand[rows].all():
             rows = old.rows
             old.W, old.G, old.T = self.W[rows], np.ascontiguousarray(self.G[:, rows]), self.T[rows]
             return old
         self.work = None  # its Q is about to be overwritten
         known = np.empty(0, dtype=np.intp) if old is None else old.rows
-        new = rows[~np.isin(rows, known)]
+        new = rows[~at_hand[rows]]
         kept = np.arange(len(known))
         if len(known) + len(new) > SPARE * len(rows):
-            kept = np.flatnonzero(np.isin(known, rows))
+            wanted = np.zeros(self.d, dtype=bool)
+            wanted[rows] = True
+            kept = np.flatnonzero(wanted[known])
             _row_kernel.compact(self.room, kept)
         rows = np.concatenate([known[kept], new])
         if len(rows) > self.room.shape[1]:
