@@ -6,9 +6,9 @@ a stage's minimiser is not unique the answer is the one nearest to the stage bef
 too.) A point stops short of a stage that would interpolate in most tasks: such stages are not unique, say nothing about
 other data, and would take most of the time.
 
-`Walk` is the bookkeeping of this for any penalty, wherever stages are solved. Here, where the data are, capped
+`GridStages` is the bookkeeping of this for any penalty, wherever stages are solved. Here, where the data are, capped
 penalties go from stage to stage in compiled code instead (`_kernels/stage_loop.py`); others, and data on workers
-(`dask/client.py`), by `Walk` itself.
+(`dask/client.py`), by `GridStages` itself.
 """
 
 from __future__ import annotations
@@ -130,6 +130,7 @@ def regularization_surface(
         the coefficient is never penalised; inf: the feature is excluded.
     sample_weight : array-like of shape (N,) or (N, m), optional
         Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        A sample of weight 2 is two samples.
     max_stages : int, default=10
         The largest number of stages; with 1 the model is the lasso.
     tol : float, default=1e-8

@@ -22,7 +22,7 @@ from .._estimators.fitted import TaskLevelWarning, check_use, choice_of, forget,
 from .._estimators.grid_search import GridSearch
 from .._estimators.regression import MultiTaskLinear
 from .choosing import RULES, choose_family
-from .run import contest, default_models, read_models
+from .run import default_models, read_models, run_comparison
 
 __all__ = ["AUTOMATIC", "MultiTaskAuto", "MultiTaskAutoClassifier", "choice_of", "choose_family"]
 
@@ -87,6 +87,7 @@ class _Auto(MultiTaskModel):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.
@@ -115,7 +116,7 @@ class _Auto(MultiTaskModel):
         )
         loss = loss_of(self)
         models = read_models(self.models, _able(known, X), loss)
-        found = contest(
+        found = run_comparison(
             X,
             y,
             task=task,
@@ -231,6 +232,7 @@ class _Auto(MultiTaskModel):
             The label of the task of every sample, if `fit` was given labels.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         offset : array-like of shape (n,) or (n, m), or float, optional
             The offset of every sample, which is added to its linear predictor; (n, m) for a
             model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.

@@ -1,4 +1,4 @@
-"""The contest of models: all are given the same folds and predict the same rows; those that clearly lose may drop out.
+"""A comparison of models: all are given the same folds and predict the same rows; those that clearly lose may drop out.
 
 What comes of it is a `Comparison`.
 """
@@ -25,15 +25,16 @@ from .._estimators.classes import class_folds, read_classes
 from .._estimators.families import odd_tasks
 from .._estimators.fitted import NewTaskWarning, TaskLevelWarning, is_model, loss_of, of_survival, warn_of_task_level
 from .._objective.losses import is_loss, loss_named
-from .._paths.choice import GridEndWarning, TooGoodWarning
-from .._paths.cross_validation import read_splits
+from .._paths.validation.folds import read_splits
+from .._paths.validation.remarks import GridEndWarning
+from .._paths.validation.too_good import TooGoodWarning
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_verbose
 from .._runtime.processes import Ask, Processes
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import count, each
 from .._solvers.arguments import check_intercepts
 from .._solvers.make_problem import SharedLevelWarning, make_problem
-from .comparison import REFERENCE, Comparison, Dropped
+from .comparison import REFERENCE, Comparison
 from .correction import at_choice, corrected
 from .entrants import (
     check_inner,
@@ -43,14 +44,15 @@ from .entrants import (
     read_models,
     shares,
     with_enough,
-    with_many_classes,
 )
+from .errors import Dropped
+from .measures import Classes, Numbers
 from .of_losses import numbers_under
 from .points import Points, searches
-from .scoring import Cells, Classes, Numbers, OfFold
+from .scoring import Cells, OfFold
 from .work import Job, Said, Work, elsewhere, fit, fit_without, pays, search, slowest_first
 
-__all__ = ["compare_models", "contest", "default_models", "read_models"]
+__all__ = ["compare_models", "default_models", "read_models", "run_comparison"]
 
 HOPELESS, MARGIN = 2.5, 0.05  # standard errors, and share of the error, by which a model that is screened out loses
 SAID_ELSEWHERE = (
@@ -112,6 +114,7 @@ def compare_models(
         The column of X that identifies the task.
     sample_weight : array-like of shape (N,) or (N, m), optional
         Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        A sample of weight 2 is two samples.
     groups : array-like of shape (N,) or "identical", optional
         Labels of groups: samples of one group (a patient, a speaker) stay together, in outer and inner
         folds; standard errors are of groups. "identical": samples with the same features are a group.
@@ -199,7 +202,7 @@ def compare_models(
     >>> result.best, result.auc_by_task.shape
     ('pooled lasso', (2, 3))
     """
-    return contest(
+    return run_comparison(
         X,
         y,
         task=task,
@@ -225,7 +228,7 @@ def compare_models(
 
 
 @dataclass(frozen=True, eq=False)
-class Contest:
+class ComparisonRun:
     """A comparison, the searches that were fitted to all data for it, and what these have warned of."""
 
     comparison: Comparison
@@ -233,7 +236,7 @@ class Contest:
     warned: dict[str, list[tuple[str, type[Warning]]]]
 
 
-def contest(
+def run_comparison(
     X: Any,
     y: Any,
     *,
@@ -256,7 +259,7 @@ def contest(
     offset: Any = None,
     intercepts: str = "task",
     loss: str = "squared",
-) -> Contest:
+) -> ComparisonRun:
     """See `compare_models`."""
     flags = {"leave_one_task_out": leave_one_task_out, "standardize": standardize, "screen": screen, "nested": nested}
     for name, flag in flags.items():
@@ -290,7 +293,6 @@ def contest(
         alone = not any(shares(model) for model in chosen.values())
         classes, _, data = read_classes(X, y, **given, alone=alone)
         kind = Classes(classes)
-        chosen = with_many_classes(chosen, len(classes), models, reference)
         number = isinstance(cv, (int, np.integer)) and cv >= 2
         if not alone:
             chosen = with_enough(chosen, data, len(classes), int(cv) if number else 2, reference)
@@ -351,7 +353,7 @@ def contest(
     if not nested:
         seed = int(random_state) if isinstance(random_state, (int, np.integer)) else 0
         result = run.corrected(result, seed)
-    return Contest(result, run.fitted, run.warned)
+    return ComparisonRun(result, run.fitted, run.warned)
 
 
 _whose: ContextVar[str | None] = ContextVar("whose", default=None)  # search is under way
