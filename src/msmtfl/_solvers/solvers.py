@@ -84,7 +84,7 @@ def solver_for(
         def coefs(found: Floats) -> Floats:
             return Stacked(problem.designs, problem.classes).sums(found[0]) if common else found
 
-        return LevelStages(problem.designs, make, coefs, near, getattr(problem.data, "classes", 1))
+        return LevelStages(problem, make, coefs, near)
     return _solver_for(problem, penalty, lam, grams, n_jobs, near)
 
 
