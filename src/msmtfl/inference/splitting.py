@@ -50,7 +50,7 @@ class SplitIntervals(Card):
     upper : ndarray of shape (2, m, d)
         Upper ends of the intervals.
     p_value : ndarray of shape (2, m, d)
-        Of the t test that this least-squares coefficient is 0.
+        Of the t test that this least-squares coefficient, within the features selected, is 0.
     p_adjusted : ndarray of shape (2, m, d)
         p-values adjusted by Benjamini and Hochberg over all entries (task, feature) of a split: those of at
         most 0.1 have a false discovery rate of 0.1 among the entries selected.
@@ -118,13 +118,14 @@ class SplitIntervals(Card):
         lines = [
             f"{100 * self.level:g} % intervals of coefficients: {counts[0]} in split 1, {counts[1]} in split 2",
             "covered: the least-squares coefficient of a feature within the features selected in its task, on samples that",
-            "had no part in the selection. Nothing is said of features that were not selected. The splits are two answers,",
-            "each valid by itself: do not average them, and do not pick the better one.",
+            "had no part in the selection. It is not 0 where a feature stands in for one that was not selected. Nothing is",
+            "said of features that were not selected. The splits are two answers, each valid by itself: do not average them,",
+            "and do not pick the better one.",
         ]
         entries = np.argwhere(known.any(axis=0))
         if len(entries):
             width = max(len(self._named(i, j)) for i, j in entries[:SHOWN])
-            lines.append(f"{'':{width}}  {'split 1':^24}  {'split 2':^24}")
+            lines.append(f"{'':{width}}  {'split 1':^24}  {'split 2':^24}".rstrip())
             lines += [
                 f"{self._named(i, j):{width}}  {self._shown(0, i, j):^24}  {self._shown(1, i, j):^24}".rstrip()
                 for i, j in entries[:SHOWN]
@@ -167,9 +168,11 @@ def split_intervals(
 
     What an interval covers is the least-squares coefficient **within the features selected in that task**:
     the effect given the other selected features, not given all of them. It holds for features without
-    effect, too, whichever way they were selected. It supposes that the noise of a task has the same variance
-    everywhere (with weights: inversely proportional to them), and about normal noise where there are few
-    samples.
+    effect, too, whichever way they were selected; but the coefficient covered is not 0 where such a feature is
+    correlated with one that matters and was not selected, for which it stands in. A small p-value says that
+    the feature tells something beside the selected ones. It is supposed that the noise of a task has the same
+    variance everywhere (with weights: inversely proportional to them), and about normal noise where there are
+    few samples.
 
     Parameters
     ----------
