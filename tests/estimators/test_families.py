@@ -30,6 +30,7 @@ from msmtfl._estimators import families
 from msmtfl._estimators.base import MultiTaskModel
 from msmtfl._estimators.baselines.logistic import PooledLogisticCV
 from msmtfl._estimators.baselines.ridge import PooledRidgeCV
+from msmtfl._estimators.cross_fitted import lasso_points
 from msmtfl._estimators.families import (
     Strength,
     Variant,
@@ -44,7 +45,7 @@ from msmtfl.cli import app
 from msmtfl.cli.describing import describe, facts
 from msmtfl.formulas import formula
 from msmtfl.model_files import load_model, save_model
-from msmtfl.plots.views import lam_path, lasso_points, search_grid, stage_norms
+from msmtfl.plots.views import lam_path, search_grid, stage_norms
 from msmtfl.report import report_html
 from msmtfl.report.facts import ModelFacts
 from msmtfl.report.model_tables import values_table

@@ -16,7 +16,8 @@ from .._data.level_rows import LevelPrior
 from .._data.statistics.moments import Moments, add_rows
 from .._data.statistics.parquet import Rows
 from .._data.tables import label_array, missing_values, warn_user
-from .._data.tasks import Task, TaskData, read_training
+from .._data.task_data import Task, TaskData
+from .._data.tasks import read_training
 from .._objective.certificates import explain
 from .._objective.losses import Huber, loss_named
 from .._objective.penalties import ConcaveEntries, ConcaveRows, Penalty

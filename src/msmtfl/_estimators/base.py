@@ -20,12 +20,8 @@ from .._data.tables import (
     opened,
     warn_user,
 )
-from .._data.tasks import (
-    TaskData,
-    check_offset,
-    grouped,
-    read_training,
-)
+from .._data.task_data import TaskData
+from .._data.tasks import check_offset, grouped, read_training
 from .._objective.certificates import Certificate, explain
 from .._objective.losses import loss_named
 from .._objective.penalties import Penalty
@@ -39,8 +35,8 @@ from .._solvers.lassos.weighted_lasso import least_squares_on
 from .._solvers.make_problem import make_problem, training
 from .._solvers.one_level import intercepts_with
 from .._solvers.priors import common_levels
-from .._solvers.solvers import lassos_for
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
+from .._solvers.task_lassos import lassos_for
 from .fitted import (
     check_use,
     forget,

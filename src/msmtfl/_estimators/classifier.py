@@ -19,10 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.categories import of_model
 from .._data.designs import Floats
 from .._data.tables import missing_values
-from .._data.tasks import TaskData, check_weights, read_training
+from .._data.task_data import TaskData
+from .._data.tasks import check_weights, read_training
 from .._objective.losses import LOGISTIC, SOFTMAX
 from .._objective.problem import Problem
-from .._paths.cross_validation import read_splits
+from .._paths.validation.folds import read_splits
 from .._runtime.progress import one_blas_thread, with_callbacks
 from .._solvers.make_problem import make_problem
 from .added_tasks import AddTaskMixin
@@ -302,6 +303,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             The label of the task of every sample, if `fit` was given labels.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         offset : array-like of shape (n,) or (n, m), or float, optional
             The offset of every sample, which is added to its linear predictor; (n, m) for a
             model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
@@ -361,6 +363,7 @@ class ClassifierFit(_AddsTasks):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         offset : array-like of shape (N,) or (N, m), optional
             A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
             2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
@@ -412,6 +415,7 @@ class ClassifierSearch(_AddsTasks):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.

@@ -8,7 +8,6 @@ import numpy as np
 
 from .._data.categories import check_unknown, of_model
 from .._data.designs import Floats
-from .._data.level_rows import LevelPrior
 from .._data.tables import (
     as_values,
     is_table,
@@ -70,13 +69,6 @@ def where_measured(offset: Any, y: Any) -> Any:
     if given.shape != values.shape:
         return offset
     return np.where(missing_values(given.ravel()).reshape(given.shape), 0.0, values)
-
-
-def level_prior(model: Any) -> LevelPrior | None:
-    """What a fitted regression's intercepts are drawn to, if they share a level."""
-    if not hasattr(model, "common_level_"):
-        return None
-    return LevelPrior(model.level_at_, model.common_level_, model.level_ridge_)
 
 
 def spread_over_tasks(model: Any, X: Any, offset: Floats | None = None) -> float:

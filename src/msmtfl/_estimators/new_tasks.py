@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._objective.problem import Problem
 from .._solvers.priors import without_priors
 

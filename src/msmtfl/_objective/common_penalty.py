@@ -15,7 +15,8 @@ from typing import ClassVar
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .penalties import OfRows, bent, counted
+from .penalties import bent
+from .row_norms import OfRows, counted
 
 FLAT = 1e-9  # slope of a row's norm along b, relatively, that counts as none
 

@@ -17,7 +17,8 @@ import numpy as np
 from .._data.designs import NONE, Floats, Ints, with_rows
 from .certificates import CERTAIN, FAR, RowCertificate, full_rank, ridge_slack
 from .dual_points import Doubt, over_unit, vacuous
-from .penalties import bent, counted
+from .penalties import bent
+from .row_norms import counted
 from .shared_moves import SharedMoves
 from .task_duals import duals, of_losses
 

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._data.survival import times_of
+from .._data.event_times import times_of
 
 TIES = ("efron", "breslow")
 SLACK = 1e-12  # of the weight of all events: what rounding may leave of a mass

@@ -27,7 +27,8 @@ import numpy as np
 from .._data.designs import NONE, Floats, Ints, with_rows
 from .certificates import CERTAIN, EQUICORRELATION, FAR, RowCertificate, full_rank
 from .dual_points import Doubt, over_unit, vacuous
-from .penalties import GroupNorm, bent, counted, lengths
+from .penalties import bent
+from .row_norms import GroupNorm, counted, lengths
 from .shared_moves import SharedMoves
 from .task_duals import duals, of_losses
 

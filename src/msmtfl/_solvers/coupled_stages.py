@@ -17,10 +17,10 @@ from .._objective.certificates import (
     largest_violation,
 )
 from .._objective.common_penalty import SharedNorm
-from .._objective.penalties import RowNorm
 from .._objective.pooling import PoolingRidge, certify_pooling, certify_ridges
 from .._objective.problem import Problem
 from .._objective.row_certificates import certify_rows, row_violation
+from .._objective.row_norms import RowNorm
 from .._objective.task_norms import TaskNorms, certify_task_norms
 from .._runtime.progress import Listener
 from .coupled.common_part import Stacked, settled

@@ -1,10 +1,11 @@
-"""What solves a problem: `solver_for` makes the solver of its stages. No solver is made of a problem anywhere else.
+"""What solves a problem: `solver_for` makes the solver of its stages. No solver is made of a problem anywhere else, but for
+its weighted lassos (`task_lassos.py`).
 
 The convex problem of a stage has one of six structures, which the penalty names: weighted lassos ("lassos"), a norm of
 every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"), or with a norm of
 every task's deviations ("robust"); one more task beside others has that of its coefficients given theirs ("given"). Where
 the loss is not squared, the first has a solver of its own;
-the others are solved by Newton steps around theirs (`coupled_newton.py`).
+the others are solved by Newton steps around theirs (`coupled/newton_around.py`).
 """
 
 from __future__ import annotations
@@ -39,13 +40,10 @@ from .coupled_stages import (
 )
 from .gram import Gram, gram_caches
 from .lasso_stages import LassoStages, LossStages
-from .lassos.bounded import BoundedLassos
 from .lassos.class_lassos import ClassLassos
-from .lassos.grouped import GroupedLassos
-from .lassos.proximal_newton import LossLassos
-from .lassos.task_solver import Caches, task_caches
-from .lassos.weighted_lasso import Lassos
+from .lassos.task_solver import task_caches
 from .one_level import AtBestLevel, LevelStages, has_one_level
+from .task_lassos import lassos_at_level
 
 LASSOS, ROWS, COMMON, POOLING, GIVEN = "lassos", "rows", "common", "pooling", "given"  # structures of stages
 ROBUST = "robust"
@@ -91,7 +89,7 @@ def _solver_for(
     problem: Problem, penalty: Penalty, lam: float, grams: Any, n_jobs: int | None, near: Floats | None
 ) -> Any:
     if penalty.structure == LASSOS:
-        lassos = _lassos_for(problem, grams, n_jobs)
+        lassos = lassos_at_level(problem, grams, n_jobs)
         lassos.at(lam)
         if near is not None:
             lassos.warm(near)
@@ -118,57 +116,6 @@ def _solver_for(
     if common.ridge is None:
         return CommonStages(common, problem.data)
     return RidgedCommonStages(common) if problem.loss.squared else RidgedLossStages(common)
-
-
-def lassos_for(
-    problem: Problem,
-    grams: Caches | None = None,
-    n_jobs: int | None = None,
-    careful: bool = False,
-    search: bool = False,
-) -> Any:
-    """The weighted lassos of a problem's tasks. In a `search` those that have no minimiser are not solved."""
-    if classes_together(problem):
-        return ClassLassos(problem, n_jobs, search)
-    if has_one_level(problem):
-        return AtBestLevel(problem, lambda: _lassos_for(problem, None, n_jobs, careful, search))
-    return _lassos_for(problem, grams, n_jobs, careful, search)
-
-
-def _lassos_for(
-    problem: Problem,
-    grams: Caches | None = None,
-    n_jobs: int | None = None,
-    careful: bool = False,
-    search: bool = False,
-) -> Any:
-    if problem.groups is not None:
-        return GroupedLassos(
-            problem.designs,
-            problem.groups,
-            units=problem.units,
-            grams=grams,
-            ridge=problem.unit_ridge,
-            n_jobs=n_jobs,
-            problem=problem if search and problem.may_escape else None,
-        )
-    if problem.bounds is not None:
-        return BoundedLassos(
-            problem.designs, problem.bounds, units=problem.units, ridge=problem.unit_ridge, n_jobs=n_jobs
-        )
-    if not problem.loss.squared:
-        options: dict[str, Any] = {"positive": problem.positive, "units": problem.units, "n_jobs": n_jobs}
-        options["ridge"] = problem.unit_ridge
-        return LossLassos(problem.designs, **options, problem=problem if search and problem.may_escape else None)
-    return Lassos(
-        problem.designs,
-        positive=problem.positive,
-        units=problem.units,
-        grams=grams,
-        careful=careful,
-        ridge=problem.unit_ridge,
-        n_jobs=n_jobs,
-    )
 
 
 def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | None = None) -> Any:

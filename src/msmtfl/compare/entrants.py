@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from .._data.tables import choices_of, known_as, names_of, warn_user
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._estimators.families import compared_variants
-from .._paths.cross_validation import Split
+from .._paths.validation.held_out import Split
 from .._runtime.checks import check_flag
 from .of_losses import under_loss
 

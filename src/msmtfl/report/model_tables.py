@@ -14,7 +14,7 @@ from .._data.designs import Floats, Ints
 from .._estimators.classes import labels_of
 from .._estimators.fitted import classes_together, of_survival
 from .._estimators.intervals import task_radii
-from .._paths.choice import PERFECT
+from .._paths.validation.too_good import PERFECT
 from ..plots.maps import OVER_CLASSES
 from ..sharing import size_over_classes
 from . import performance

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..designs import CONSTANT_SHARE, Floats, Ints, StoredCoefs
 from ..tables import names_of, warn_user
-from ..tasks import Target
+from ..task_data import Target
 from .moments import Moments
 from .task_moments import MomentTask, TaskMoments
 

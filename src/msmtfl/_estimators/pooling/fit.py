@@ -16,7 +16,7 @@ from ..._paths.families.pooling_path import pooling_ridge
 from ..._runtime.checks import check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
 from ..._solvers.coupled.pooling import sizes
-from ..._solvers.level_priors import weight_of_a_row
+from ..._solvers.level_priors import counted
 from ..._solvers.solvers import pooling_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, no_deviations
@@ -127,8 +127,7 @@ class PoolingFit(Pooled):
     def _penalty(self, problem: Problem, pooling: Any) -> PoolingRidge:
         k, k_common = self.k, float(self.k_common)
         if k is None:
-            n, rows = np.array([design.n for design in problem.designs]), [one.rows for one in problem.data.targets]
-            samples = n.sum() / weight_of_a_row(n, np.array(rows)) - problem.m * bool(self.fit_intercept)
+            samples = float(counted(problem)[1].sum()) - problem.m * bool(self.fit_intercept)
             k = pooling.likely(k_common, samples)
             if np.isinf(k) and np.isinf(k_common):
                 k = sizes(problem)[0]
@@ -401,6 +400,7 @@ class PartialPooling(PoolingFit, PartialFitMixin):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         offset : array-like of shape (N,) or (N, m), optional
             A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
             2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..._data.copies import groups_of
 from ..._data.designs import Floats
-from ..._objective.penalties import ConcaveRows, counted
+from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem
+from ..._objective.row_norms import counted
 from ..._paths.families.pretrained_path import second_factors, second_step
 from ..._paths.families.pretraining import FirstStep, OffsetFolds, pretrain
 from ..._runtime.checks import check_count, check_positive, check_share
@@ -400,6 +401,7 @@ class PretrainedMTL(Pretrained):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one of the
             folds that offsets come from. "identical": samples with the same features are a

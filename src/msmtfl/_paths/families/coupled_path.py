@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 from ..._data.designs import Floats, Ints, support
 from ..._objective.certificates import RowCertificate
 from ..._objective.groups import BlockNorm, Groups
-from ..._objective.penalties import ConcaveGroups, Dirty, DirtyNorm, GroupNorm, RowNorm
+from ..._objective.penalties import ConcaveGroups, Dirty
 from ..._objective.problem import Problem
 from ..._objective.row_certificates import certify_rows
+from ..._objective.row_norms import DirtyNorm, GroupNorm, RowNorm
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each
 from ..._solvers.coupled.only_minimiser import AT_BOUND

@@ -18,6 +18,7 @@ from ..._objective.problem import Problem
 from ..._runtime.progress import one_blas_thread
 from ..._solvers.coupled.loss_pooling import AnyPooling
 from ..._solvers.coupled.pooling import PooledFit, sizes
+from ..._solvers.level_priors import counted
 from ..._solvers.solvers import pooling_for
 from ..solutions import Solutions, TaskCoefs
 
@@ -80,8 +81,8 @@ def pooling_grid(problem: Problem, ks: int | ArrayLike = 20, k_commons: ArrayLik
     else:
         found = np.sort(_strengths("ks", ks, zero=False))[::-1]
     if k_commons is None:
-        samples = sum(target.rows for target in problem.data.targets)
-        commons = of_all * np.array(COMMON[0 if samples > CROWDED * problem.d else 1 :])
+        crowded = counted(problem)[1].sum() <= CROWDED * problem.d
+        commons = of_all * np.array(COMMON[1 if crowded else 0 :])
     else:
         commons = _strengths("k_commons", k_commons, zero=True)
     if np.isinf(found).any() and np.isinf(commons).any():

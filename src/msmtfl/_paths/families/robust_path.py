@@ -14,13 +14,14 @@ from scipy.stats import chi2
 
 from ..._data.designs import Floats, Ints, support
 from ..._objective.certificates import RowCertificate
-from ..._objective.penalties import GroupNorm, lengths
 from ..._objective.problem import Problem
+from ..._objective.row_norms import GroupNorm, lengths
 from ..._objective.task_norms import CentreNorms, RowNorms, TaskNorms, certify_task_norms
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each
 from ..._solvers.coupled.pooling import Pooling, sizes
 from ..._solvers.largest_lam import first_gradient
+from ..._solvers.level_priors import counted
 from ..._solvers.solvers import task_norms_for
 from ..grids import read_lams, read_ratios
 from ..solutions import Solutions, Solved
@@ -28,7 +29,9 @@ from ..solutions import Solutions, Solved
 ARMUL, RMTFL = "armul", "rmtfl"
 KINDS = (ARMUL, RMTFL)
 ALARM = 0.05  # the probability that noise alone makes a task deviate at the default strength
-ROUNDING = 1e-12  # of the largest that a gradient could be: smaller ones are what rounding leaves
+ROUNDING = (
+    1e-12  # of the largest that a gradient, or what least squares leave, could be: smaller is what rounding leaves
+)
 SHARE = 1e-3  # of the largest strength where the lams end
 # Ridges on the centre, relative to the mean over features of the sum of squares of all tasks; where there are more than
 # CROWDED samples for every feature none is tried.
@@ -75,19 +78,17 @@ def beyond_noise(problem: Problem, known: Pooling | None) -> float | None:
     """
     if known is None:
         return None
-    rows = np.array([target.rows for target in problem.data.targets])
+    n, counts = counted(problem)
     ranks = np.array([len(task.s) + task.used for task in known.tasks])
-    freedom = rows - ranks - 1  # an intercept
-    some = (freedom > 0) & (ranks > 0)
+    freedom = counts - ranks - 1  # an intercept
+    told = np.array([task.rest > ROUNDING * (task.rest + float(np.sum(task.e**2 / task.s))) for task in known.tasks])
+    some = (freedom > 0) & (ranks > 0) & told
     if not some.any():
         return None
     variance = float(np.median(np.array([task.rest for task in known.tasks])[some] / freedom[some]))
-    if not variance > 0.0:
-        return None
     first, second = (np.array([np.sum(task.s**power) for task in known.tasks])[ranks > 0] for power in (1, 2))
     quantile = chi2.ppf(1.0 - ALARM / problem.m, first**2 / second) * second / first
-    n = np.array([design.n for design in problem.designs])[ranks > 0]
-    return float(2.0 * np.sqrt(variance * (quantile / n).max()))
+    return float(2.0 * np.sqrt(variance * (quantile / n[ranks > 0]).max()))
 
 
 def both_max(problem: Problem, ratio: float) -> float:
@@ -176,8 +177,7 @@ def _commons(problem: Problem, kind: str, given: ArrayLike | None) -> Floats:
             raise ValueError(f"lam_commons are ratios here, which must be greater than 0; got {given!r}.")
         return ratios
     if given is None:
-        samples = sum(target.rows for target in problem.data.targets)
-        enough = samples > CROWDED * problem.d
+        enough = counted(problem)[1].sum() > CROWDED * problem.d
         return np.zeros(1) if enough else sizes(problem)[1] * np.array(RIDGES)
     return np.unique(read_ratios(given, "lam_commons", ends=True))
 

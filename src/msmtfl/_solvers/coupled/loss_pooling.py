@@ -12,8 +12,11 @@ from ..._data.designs import Floats, Ints
 from ..._objective.pooling import PoolingRidge
 from ..._objective.problem import Problem
 from ..stages import SETTLED
-from .newton_around import LIKELY, NewtonAround
+from .newton_around import NewtonAround
 from .pooling import PooledFit, Pooling, sizes
+
+LIKELY = 50  # times that a strength is found anew for the coefficients that it leads to; it takes about ten
+SAME = 1e-9  # relative change of a strength that counts as none
 
 # ------------------------------------------------------------------ ridges only
 
@@ -83,14 +86,14 @@ class LossPooling:
 
     def likely(self, k_common: float, samples: float) -> float:
         """The k of the largest marginal likelihood of the targets that the parabolas have at the solution (penalised
-        quasi-likelihood), a few times anew with that k."""
+        quasi-likelihood), anew with that k until it stays the same."""
         k = sizes(self.problem)[0]
         for _ in range(LIKELY):
             self.one(k, k_common)
             if self.newton.inner is None:  # no parabola was solved: no feature tells tasks from each other
                 return np.inf
             k, before = float(self.newton.inner.likely(k_common, samples)), k
-            if k == before or (np.isinf(k) and np.isinf(k_common)):
+            if abs(k - before) <= SAME * k or (np.isinf(k) and (np.isinf(before) or np.isinf(k_common))):
                 break
         return k
 

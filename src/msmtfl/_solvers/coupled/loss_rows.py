@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._data.designs import Floats, Ints, stage_scale
-from ..._objective.penalties import DirtyNorm, RowNorm
 from ..._objective.problem import Problem
+from ..._objective.row_norms import DirtyNorm, RowNorm
 from ..lassos.lasso_solver import OVERRUN
 from ..lassos.proximal_newton import LossLassos
 from .coupled_rows import CoupledRows

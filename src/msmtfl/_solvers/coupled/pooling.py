@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dgejsv, dpotrf, dpotrs
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq
 
 from ..._data.designs import Design, Floats, Ints
 from ..._objective.problem import Problem
@@ -150,7 +150,8 @@ def _of_sums(design: Design, f: Floats, values: Floats, U: Floats, penalised: In
     """By products of features, given their eigenvalues that are not 0, and the vectors of these."""
     s, U = values, _where_it_varies(design, penalised, U)
     lift, used = _lift(design, penalised, free)
-    c, yy = design.c[penalised], design.yy
+    # what a parabola calls |y|^2 is the scale of its loss
+    c, yy = design.c[penalised], design.yy if design.target is None else float(design.target @ design.target)
     if free.size:
         c = c - design.gram_block(penalised, free) @ lift[:, -1]
         yy -= float(design.c[free] @ lift[:, -1])
@@ -369,14 +370,17 @@ class Pooling:
     def degrees(self, k: float, k_common: float) -> Floats:
         """(m,): how much the fitted values of every task follow its own targets."""
         weight = self._weights(k)
-        leverage = np.zeros(len(self.s))
-        if np.isfinite(k_common) and len(self.s):
-            X, _ = self._solved(self._system(k), k, k_common, self.L.T)
-            leverage = self.s * weight * np.einsum("rj,jr->r", self.L, X)
-        each = (1.0 - weight) + weight * leverage
+        each = (1.0 - weight) + weight * self._leverage(k, k_common)
         return np.array(
             [part.sum() + task.used for part, task in zip(np.split(each, self.ends), self.tasks, strict=True)]
         )
+
+    def _leverage(self, k: float, k_common: float) -> Floats:
+        """(R,): how much the common part follows each direction's own target, at the weights that deviations leave."""
+        if np.isinf(k_common) or len(self.s) == 0:
+            return np.zeros(len(self.s))
+        X, _ = self._solved(self._system(k), k, k_common, self.L.T)
+        return np.asarray(self.s * self._weights(k) * np.einsum("rj,jr->r", self.L, X))
 
     # ------------------------------------------------------------------ marginal likelihood
 
@@ -386,19 +390,29 @@ class Pooling:
         rank = len(self.g) - (0 if null is None else null.shape[1]) if k_common == 0.0 else 0
         return samples - sum(task.used for task in self.tasks) - rank
 
+    def _quadratic(self, k: float, k_common: float, b: Floats) -> tuple[float, Floats]:
+        """What deviance and slope have of the targets, at common values b; and the squares of what directions leave."""
+        apart = (self.e / np.sqrt(self.s) - np.sqrt(self.s) * (self.L @ b)) ** 2
+        rest = sum(task.rest for task in self.tasks)
+        quadratic = rest + float(self._weights(k) @ apart)
+        if 0.0 < k_common < np.inf:
+            quadratic += k_common * float((self.g * b) @ (self.g * b))
+        return max(quadratic, np.finfo(float).eps * (rest + float(np.sum(self.e**2 / self.s)))), apart
+
     def deviance(self, k: float, k_common: float, samples: float) -> float:
         """Minus twice the restricted log-likelihood of k, but for a constant, with the variance of the noise at its best;
         the deviations are normal with variance sigma^2 / (k f^2), and so is b with k_common, which has no prior without."""
         B, logs = self.common(k, [k_common])
-        b, weight = B[0], self._weights(k)
-        apart = self.e / np.sqrt(self.s) - np.sqrt(self.s) * (self.L @ b)
-        rest = sum(task.rest for task in self.tasks)
-        quadratic = rest + float(weight @ apart**2)
-        if 0.0 < k_common < np.inf:
-            quadratic += k_common * float((self.g * b) @ (self.g * b))
-        quadratic = max(quadratic, np.finfo(float).eps * (rest + float(np.sum(self.e**2 / self.s))))
+        quadratic, _ = self._quadratic(k, k_common, B[0])
         nu = self._left(samples, k_common)
-        return nu * float(np.log(quadratic)) - float(np.log(weight).sum()) + float(logs[0])
+        return nu * float(np.log(quadratic)) - float(np.log(self._weights(k)).sum()) + float(logs[0])
+
+    def slope(self, k: float, k_common: float, samples: float) -> float:
+        """The derivative of the deviance with respect to log k; b is the best one, so that what it changes is nothing."""
+        b, weight = self.common(k, [k_common])[0][0], self._weights(k)
+        quadratic, apart = self._quadratic(k, k_common, b)
+        of_targets = self._left(samples, k_common) * float((weight * (1.0 - weight)) @ apart) / quadratic
+        return of_targets - float((1.0 - weight) @ (1.0 - self._leverage(k, k_common)))
 
     def likely(self, k_common: float, samples: float) -> float:
         """The k of the largest marginal (restricted) likelihood; inf where tasks do not differ by more than noise, or
@@ -408,16 +422,22 @@ class Pooling:
             return np.inf
         size = sizes(self.problem)[0]
 
-        def at(log: float) -> float:
-            return self.deviance(size * float(np.exp(log)), k_common, samples)
+        def strength(log: float) -> float:
+            return size * float(np.exp(log))
 
-        looks = np.linspace(-DECADES, DECADES, LOOKS) * np.log(10.0)
-        values = [at(log) for log in looks.tolist()]
+        def slope(log: float) -> float:
+            return self.slope(strength(log), k_common, samples)
+
+        looks = (np.linspace(-DECADES, DECADES, LOOKS) * np.log(10.0)).tolist()
+        values = [self.deviance(strength(log), k_common, samples) for log in looks]
         best = int(np.argmin(values))
-        low, high = looks[max(best - 1, 0)], looks[min(best + 1, LOOKS - 1)]
-        found = minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": 1e-6})
-        value, log = min((float(found.fun), float(found.x)), (values[best], float(looks[best])))
-        return np.inf if value >= self.deviance(np.inf, k_common, samples) else float(size * np.exp(log))
+        k, value = strength(looks[best]), values[best]
+        # the side to which it falls; its end is where it rises again, unless there are several turns between two looks
+        other = best + (1 if slope(looks[best]) < 0.0 else -1)
+        if 0 <= other < LOOKS and slope(looks[other]) * (other - best) > 0.0:
+            at = strength(brentq(slope, looks[min(best, other)], looks[max(best, other)], xtol=1e-13, rtol=1e-13))
+            k, value = min((k, value), (at, self.deviance(at, k_common, samples)), key=lambda pair: pair[1])
+        return np.inf if value >= self.deviance(np.inf, k_common, samples) else k
 
 
 def _over(x: Floats, y: Floats) -> Floats:
