@@ -417,12 +417,20 @@ ERRORS = {
     "fdr": (lambda: shared_features(MSMTFL(), X, y, task=TASK, fdr=10), "fdr must be between 0 and 1"),
     "level": (lambda: split_intervals(MSMTFL(), X, y, task=TASK, level=95), "level must lie between 0 and 1"),
     "level, debiased": (lambda: debiased_intervals(MSMTFL(), X, y, level=0), "level must lie between 0 and 1"),
-    "counts": (lambda: split_intervals(MSMTFL(loss="poisson"), X, COUNTS), "intervals are those of least squares"),
+    "counts": (
+        lambda: debiased_intervals(MSMTFL(loss="poisson"), X, COUNTS),
+        "intervals are those of least squares.*split_intervals takes it",
+    ),
     "one sample": (
         lambda: split_intervals(LassoMTL(0.1), X[:21], y[:21], task=["big"] * 20 + ["one"]),
         "task 'one' has 1 row.*too few",
     ),
-    "classifier": (lambda: split_intervals(MSMTFLClassifier(), X, y > 0), "is a classifier; these intervals"),
+    "classifier": (lambda: debiased_intervals(MSMTFLClassifier(), X, y > 0), "is a classifier.*split_intervals takes"),
+    "three classes": (lambda: split_intervals(MSMTFLClassifier(), X, np.digitize(y, [-1, 2])), "there are 3 classes"),
+    "a class that no half can have": (
+        lambda: split_intervals(MSMTFLClassifier(0.1), X, np.isin(np.arange(160), [0, 2, 4, 6, 1]), task=TASK),
+        "task 't1' has 1 row.* of one class, too few to have some in both halves",
+    ),
     "not chosen yet": (
         lambda: shared_features(MultiTaskAuto(), X, y, task=TASK),
         "MultiTaskAuto has not chosen a model yet: fit it first",

@@ -7,8 +7,9 @@ s_r = v_r h'(y_r, f_r), the covariance of w is taken to be
 
 (the sandwich of Huber and White, as HC3 of MacKinnon and White 1985 corrects it for few samples). It holds for the minimiser
 in the population whether or not the samples spread as the loss supposes: counts more than Poisson's, classes where a feature
-that matters is not among those at hand. Quantiles are those of Student's t. The samples of a partial likelihood (cox) are
-not independent terms of it: for these the covariance is H^-1, and quantiles are normal.
+that matters is not among those at hand. Quantiles are those of Student's t, with as many degrees of freedom as there are
+samples more than coefficients. The samples of a partial likelihood (cox) are not independent terms of it: for these the
+covariance is H^-1, and it is events that count.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from scipy.linalg import qr, solve_triangular
 from scipy.special import stdtr, stdtrit
 
 from .._data.designs import Floats, Ints
+from .._data.event_times import times_of
 from .._objective.loss_task import LossTask
 from .._objective.problem import Problem
 from .._solvers.make_problem import remade
-from .._solvers.solvers import lassos_for
+from .._solvers.task_lassos import lassos_for
 
 DEPENDENT = 1e-10  # share of the largest pivot at which columns are linearly dependent
 ALONE = 1.0 - 1e-9  # leverage of a sample that a coefficient serves alone
-MANY = 1e9  # degrees of freedom of a normal distribution
 FEW = "half of its samples are no more than the features selected (and the intercept). A larger lam selects fewer"
+FEW_EVENTS = "half of its events are no more than the features selected. A larger lam selects fewer"
 TIED = "on the estimating half the features selected are linearly dependent, or one is constant"
 ESCAPED = (
     "on the estimating half the features selected separate the classes (or hold counts at 0, or put events in order), so "
@@ -42,8 +44,10 @@ def intervals_within(
     """Of every task of a problem, on some of its samples, keep (N,) bool: (4, k) estimates, ends of their intervals and
     p-values of the features in use, support (m, d) bool, beside an intercept, if there is one (`centre`); or, in words about
     these samples, why there are none."""
-    rows = np.array([np.count_nonzero(keep[task.rows]) for task in problem.data.tasks])
-    crowded = rows - support.sum(axis=1) - (centre and problem.loss.levelled) < 1
+    levelled = problem.loss.levelled
+    parts = [task.y[keep[task.rows]] for task in problem.data.tasks]
+    counts = np.array([len(y) if levelled else np.count_nonzero(times_of(y)[1]) for y in parts])
+    crowded = counts - support.sum(axis=1) - (centre and levelled) < 1
     used = support & ~crowded[:, None]
     weights = None if problem.weigh is None else problem.weigh(keep)
     plain = replace(problem, positive=False, bounds=None, groups=None, l1_ratio=1.0)
@@ -54,7 +58,7 @@ def intervals_within(
     for i, design in enumerate(part.designs):
         S = np.flatnonzero(used[i])
         if crowded[i]:
-            out.append(FEW)
+            out.append(FEW if levelled else FEW_EVENTS)
         elif part.escapes(i, W[i : i + 1], A[i : i + 1])[0]:
             out.append(ESCAPED)
         else:
@@ -80,7 +84,7 @@ def around_minimiser(design: LossTask, w: Floats, S: Ints, level: float) -> Floa
         spread = np.linalg.norm(((v * loss.slope(y, f) / (1.0 - alone))[:, None] * C) @ inverse @ inverse.T, axis=0)
         degrees = float(len(y) - C.shape[1])
     else:
-        spread, degrees = np.linalg.norm(inverse, axis=1), MANY
+        spread, degrees = np.linalg.norm(inverse, axis=1), float(np.count_nonzero(times_of(y)[1]) - k)
     estimate, error = w[S], (spread / length)[:k]
     reach = stdtrit(degrees, 0.5 + level / 2) * error
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -128,8 +128,8 @@ class SplitIntervals(Card):
             f"{100 * self.level:g} % intervals of coefficients: {counts[0]} in split 1, {counts[1]} in split 2",
             f"covered: {what} of a feature within the features selected in its task, on samples that",
             "had no part in the selection. It is not 0 where a feature stands in for one that was not selected. Nothing is",
-            "said of features that were not selected. The splits are two answers, each valid by itself: do not average",
-            "them, and do not pick the better one.",
+            "said of features that were not selected. The splits are two answers, each valid by itself:",
+            "do not average them, and do not pick the better one.",
         ]
         entries = np.argwhere(known.any(axis=0))
         if len(entries):
