@@ -64,6 +64,8 @@ class AddTaskMixin(MultiTaskModel):
         - RobustMTL: the centre (with kind="rmtfl" the mean of what is common to the others). The new task's
           deviation from it has the penalty that those of the others have.
         - PretrainedMTL: the first step. The second is fitted to the new task.
+        - NestedMTL: what is common, and the effects of those values of its levels that are known. Deviations
+          from their sum have the penalty of the last level.
 
         Intercepts: of its own, or drawn to the common level that the fit has found, or that level itself,
         as `intercepts` says. With `standardize` columns count in the new task's own standard deviations, as
@@ -96,7 +98,7 @@ class AddTaskMixin(MultiTaskModel):
         with one_blas_thread():
             data = self._read_new(X, y, sample_weight, offset)
             self._check_new(X, data)
-            held = self._held_fixed()
+            held = self._held_fixed(label)
             problem = self._new_problem(data, held)
             penalty = self._penalty_given(problem)
             solver = solver_for(problem, penalty, lam=self._ridge_lam(problem))
@@ -112,8 +114,9 @@ class AddTaskMixin(MultiTaskModel):
 
     # ------------------------------------------------------------------ what families say
 
-    def _held_fixed(self) -> Floats | None:
-        """(d,), or (K, d) of classes: coefficients that those of the new task are added to; None: there are none."""
+    def _held_fixed(self, label: Any) -> Floats | None:
+        """(d,), or (K, d) of classes: coefficients that those of the new task, which has this label, are added to; None:
+        there are none."""
         return None
 
     def _penalty_given(self, problem: Problem) -> Penalty:
@@ -247,7 +250,7 @@ class AddTaskMixin(MultiTaskModel):
     # ------------------------------------------------------------------ storing
 
     def _append(self, label: Any, data: TaskData, problem: Problem, outcome: Stage, intercepts: Floats) -> None:
-        held = self._held_fixed()
+        held = self._held_fixed(label)
         w = outcome.coef if held is None else outcome.coef + held
         targets, single = data.targets, len(data.tasks) == 1
         self.tasks_ = label_array([*self.tasks_.tolist(), label])

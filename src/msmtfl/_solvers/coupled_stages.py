@@ -1,10 +1,10 @@
-"""Stages that couple the tasks, with certificates: a norm of every row, a common part, partial pooling."""
+"""Stages that couple the tasks, with certificates: a norm of every row, a common part, partial pooling, points."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -22,11 +22,12 @@ from .._objective.pooling import PoolingRidge
 from .._objective.problem import Problem
 from .._objective.row_certificates import certify_rows, row_violation
 from .._objective.row_norms import RowNorm
-from .._objective.task_norms import TaskNorms, certify_task_norms
 from .._runtime.progress import Listener
 from .coupled.common_part import Stacked, settled
 from .proofs import Separation, rather_zero
 from .stages import Outcome
+
+Certify: TypeAlias = Callable[[Sequence[Any], Floats, Any], RowCertificate]
 
 
 class RowsSolver(Protocol):
@@ -216,35 +217,36 @@ class AllTasks:
         return float(sum(part.loss(w) for part, w in zip(self.parts, W, strict=True)))
 
 
-class TaskNormStages:
-    """The only stage of a model with a norm of every task's deviations: points are (1, p), the common part first, then V."""
+class PointStages:
+    """The stages of a model whose penalty is one of points (height, d), which hang together with coefficients as the penalty
+    says (`coefs`): stages are (1, p). `certify` proves what is known of a point."""
 
-    def __init__(self, problem: Problem, penalty: Any, solver: Any, near: Floats | None = None):
-        self.problem, self.solver, self.grams = problem, solver, None
+    def __init__(self, problem: Problem, penalty: Any, solver: Any, certify: Certify, near: Floats | None = None):
+        self.problem, self.solver, self.certify, self.grams = problem, solver, certify, None
         self.designs = [CountedTasks(problem.designs, penalty)]
         if near is not None:
             solver.warm(near)
 
-    def solve(self, weights: TaskNorms, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+    def solve(self, weights: Any, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         designs = self.problem.designs
         P, steps = self.solver.solve(weights, max_iter)
-        proof = certify_task_norms(designs, P, weights)
-        P, proof = rather_zero(P, proof, lambda P: certify_task_norms(designs, P, weights))
+        proof = self.certify(designs, P, weights)
+        P, proof = rather_zero(P, proof, lambda P: self.certify(designs, P, weights))
         for _ in designs:
             listener.task_done()
         finished, flat = self.solver.finished, P.reshape(1, -1)
         return Outcome(flat, steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
-    def violation(self, weights: TaskNorms, P: Floats) -> float:
-        return certify_task_norms(self.problem.designs, P[0].reshape(weights.height, -1), weights).kkt
+    def violation(self, weights: Any, P: Floats) -> float:
+        return self.certify(self.problem.designs, P[0].reshape(weights.height, -1), weights).kkt
 
 
 class CountedTasks:
-    """The loss of all tasks at a point, each counting as a penalty on deviations has it."""
+    """The loss of all tasks at a point, each counting as the penalty has it."""
 
     n = 1.0
 
-    def __init__(self, parts: Sequence[Design], penalty: TaskNorms):
+    def __init__(self, parts: Sequence[Design], penalty: Any):
         self.parts, self.penalty, self.d = parts, penalty, penalty.height * parts[0].d
 
     def loss(self, P: Floats) -> float:

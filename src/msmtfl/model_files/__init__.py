@@ -9,7 +9,7 @@ arrays written out in it. The document (UTF-8) is an object with these keys:
     parameters_not_stored   {name: text}: parameters that no file can hold (a splitter, a penalty of the user's own); loading
                             takes their defaults, for the penalty an object that says what is missing
     form                    "single": one task, no labels; "long": a label per row; "wide": one X for all tasks
-    task_position           place of the task column in the table given, or null
+    task_position           place of the task column in the table given, places of several in a list, or null
     fitted                  {name: value}, see below
     stages                  list of {stage, objective, free_rows, dual_gap, kkt, unique, n_iter, seconds, coef, ambiguous},
                             or null; coef null: that of the model; ambiguous: list of [task, [features]], by place

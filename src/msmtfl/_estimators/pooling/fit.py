@@ -46,7 +46,7 @@ class Pooled(AddTaskMixin):
     def _common(self) -> Floats:
         return np.asarray(self.coef_common_)
 
-    def _held_fixed(self) -> Floats:
+    def _held_fixed(self, label: Any) -> Floats:
         return np.asarray(self.coef_common_)
 
     def _new_l1_ratio(self) -> float:

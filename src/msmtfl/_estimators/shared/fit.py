@@ -64,7 +64,7 @@ class Sharing(AddTaskMixin):
     def _common(self) -> Floats:
         return np.asarray(self.coef_common_)
 
-    def _held_fixed(self) -> Floats:
+    def _held_fixed(self, label: Any) -> Floats:
         return np.asarray(self.coef_common_)
 
     def _new_factors(self) -> Any:

@@ -29,7 +29,7 @@ from ..._solvers.coupled.loss_common import CommonGrams, CommonSolver
 from ..._solvers.degrees import Form, common_form, curved, face, traces
 from ..._solvers.largest_lam import first_gradient, of_lasso
 from ..._solvers.lassos.proximal_newton import MANY
-from ..._solvers.one_level import has_one_level
+from ..._solvers.one_level import has_one_level, with_free_level
 from ..._solvers.solvers import COMMON, caches_for, common_for
 from ..._solvers.stages import CONVEX, DENSE, FULL, REPEATS, SEPARATED, UNFINISHED, algorithm_1, run, same
 from ..crowding import Crowding
@@ -263,7 +263,7 @@ class SharedSurface(StagedSolutions):
     def _proofs(self) -> tuple[Floats, np.ndarray]:
         problem = self._data()
         proofs: list[RowCertificate | TaskCertificate] = []
-        stacked, K = Stacked(problem.designs, problem.classes), problem.classes
+        gaps, stacked, K = [], Stacked(problem.designs, problem.classes), problem.classes
         for place, one in enumerate(self.solved):
             slopes = np.where(np.isin(np.arange(K * problem.d), one.free_rows(K * problem.d)), 0.0, 1.0)
             penalty = self.grid.penalty(one.k, one.l, problem)
@@ -277,7 +277,8 @@ class SharedSurface(StagedSolutions):
                     proofs.append(certify(ridged(stacked, ridge), self.point_at(place), a))
                 else:
                     proofs.append(certify_shared(problem.designs, self.coefs([place])[0], norm, K))
-        return np.array([proof.relative_gap for proof in proofs]), np.array([proof.unique for proof in proofs])
+                gaps.append(with_free_level(problem, proofs[-1].relative_gap, self.coefs([place])[0])[0])
+        return np.array(gaps), np.array([proof.unique for proof in proofs])
 
 
 # ------------------------------------------------------------------ solving
