@@ -75,7 +75,7 @@ class TaskData:
     features: np.ndarray
     form: str
     X: Floats  # all rows, as given: what an error message looks a value up in
-    task_position: int | None = None  # of the task column, if there is one
+    task_position: int | tuple[int, ...] | None = None  # of the task column, or of those of its levels
     encoding: Encoding | None = None  # of categorical columns, if there are any
     classes: int = 1  # tasks stand together in as many, one per class, on the same rows
     survival: bool = False  # whether targets are times, with a minus sign where they are censored

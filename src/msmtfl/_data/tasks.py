@@ -27,10 +27,10 @@ from .tables import (
     Labels,
     Table,
     Targets,
+    TaskColumn,
     as_values,
     check_finite,
     check_places,
-    column_position,
     factorise,
     is_sparse,
     is_table,
@@ -44,6 +44,7 @@ from .tables import (
     warn_user,
 )
 from .task_data import NO_WEIGHT, Task, TaskData, make_task, proper_weight
+from .task_levels import positions_of
 
 # ------------------------------------------------------------------ weights and targets
 
@@ -147,7 +148,7 @@ def read_training(
     y: Targets,
     *,
     task: Labels | None = None,
-    task_column: str | int | None = None,
+    task_column: TaskColumn = None,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     encoding: Encoding | None = None,
@@ -175,7 +176,7 @@ def read_training(
     else:
         labels, codes = factorise(task, rows)
         form = "long"
-    position = None if task_column is None else column_position(X, task_column)
+    position = positions_of(X, task_column)
     tasks = _long_tasks(values, target, weight, beside, labels, codes)
     return TaskData(tasks, labels, names, form, values, position, encoding, survival=survival)
 

@@ -18,6 +18,7 @@ from .._data.tables import (
     match_labels,
     names_of,
     opened,
+    places_of,
     warn_user,
 )
 from .._data.task_data import TaskData
@@ -92,7 +93,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             numbers = not hasattr(type(self), "predict_proba")
             data = replace(data, offset_of_targets=numbers and loss_named(loss_of(self)).linear)
         if not hasattr(self, "n_features_in_"):  # nested lists
-            self.n_features_in_ = data.d + (data.task_position is not None)
+            self.n_features_in_ = data.d + len(places_of(data.task_position))
         return data
 
     def _note_categories(self, encoding: Encoding | None) -> None:
@@ -104,8 +105,10 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     def _note_features(self, data: Any) -> None:
         """What `predict` expects: the features, and the task column (if there is one) where it stood in the first batch."""
         names = data.features.tolist()
-        if data.task_position is not None:
-            names.insert(data.task_position, self.task_column)
+        several = isinstance(self.task_column, (list, tuple))
+        columns = self.task_column if several else [self.task_column]
+        for place, name in sorted(zip(places_of(data.task_position), columns, strict=False)):
+            names.insert(place, name)
         self.n_features_in_ = len(names)
         if data.named and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -369,7 +372,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             order = {label: i for i, label in enumerate(dict.fromkeys(labels))}
             of_label = np.array([order[label] for label in labels])
             groups = np.split(np.argsort(of_label, kind="stable"), np.cumsum(np.bincount(of_label))[:-1])
-            for rows, (w, b) in new_lines(self, new, groups, coef, intercept):
+            for rows, (w, b) in new_lines(self, new, groups, list(order), coef, intercept):
                 out[places[rows]] = new[rows] @ w.T + b
             spread = spread_over_tasks(self, new, None if beside is None else beside[of_new])
             warn_of_new_tasks(self, list(order), new.shape[0], spread)

@@ -46,8 +46,6 @@ from .intervals import set_of
 class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
     """What all multi-task classifiers share: reading classes, predicting them and their probabilities."""
 
-    _many = True  # whether there may be more than two classes
-
     def _read(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> TaskData:
         """The data of the tasks with codes of `classes_` as targets."""
         read = self._read_classes(X, y, task, sample_weight, offset)
@@ -57,12 +55,6 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
     def _read_classes(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> ClassData:
         classes, codes = encode(y)
         refuse_many_classes(offset, classes)
-        if not self._many and len(classes) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: y holds "
-                f"{len(classes)} classes, and values that these have in common, each against the rest, would mean nothing. "
-                f"Wrap {type(self).__name__} in scikit-learn's OneVsRestClassifier, or take a model that shares features."
-            )
         data = super()._read(X, as_given(y, codes), task, sample_weight, offset)
         if getattr(self, "intercepts", "task") == "task" or data.m == 1:
             refuse_lonely(data, classes, getattr(self, "fit_intercept", True))
@@ -134,11 +126,6 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
 
     def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
         """Arrange the parts of coefficients that a family keeps by themselves."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self._many
-        return tags
 
     # ------------------------------------------------------------------ using
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._paths.early_stopping import FoldRun
 from .._paths.searched import cross_fits
 from .._paths.validation.other_folds import points_without

@@ -13,6 +13,7 @@ from .._data.tables import (
     is_table,
     missing_values,
     names_of,
+    places_of,
     warn_user,
 )
 from .._objective.groups import Groups, groups_named
@@ -108,8 +109,11 @@ def check_without_ridge(model: Any, what: str) -> None:
 def task_column_in(model: Any, X: Any) -> Any:
     """The column that identifies the task in what is to be predicted: where a name was given to the fit, but X is an array
     (as tools hand on that know no tables), its place in the table of the fit."""
-    placed = isinstance(model.task_column, str) and not is_table(X) and model._task_position is not None
-    return model._task_position if placed else model.task_column
+    column = model.task_column
+    named = isinstance(column, str) or (
+        isinstance(column, (list, tuple)) and any(isinstance(one, str) for one in column)
+    )
+    return model._task_position if named and not is_table(X) and model._task_position is not None else column
 
 
 def forget(model: Any, *names: str) -> None:
@@ -212,7 +216,7 @@ def classes_together(model: Any) -> bool:
 
 
 def importances(model: Any) -> Floats:
-    """Row norms of the columns of a fitted model's X, the task column (if there is one) getting the largest: of a
+    """Row norms of the columns of a fitted model's X, task columns (if there are any) getting the largest: of a
     categorical column that of its group, or the sum of those of its levels."""
     norms: Floats = model.row_norms_
     encoding = of_model(model)
@@ -220,6 +224,7 @@ def importances(model: Any) -> Floats:
         ends = np.cumsum(encoding.counts)
         one = norms[ends - 1] if hasattr(model, "feature_groups_") else np.add.reduceat(norms, ends - encoding.counts)
         norms = np.asarray(one)
-    if model._task_position is None:
-        return norms
-    return np.insert(norms, model._task_position, norms.max(initial=0.0))
+    largest = norms.max(initial=0.0)
+    for place in sorted(places_of(model._task_position)):
+        norms = np.insert(norms, place, largest)
+    return norms

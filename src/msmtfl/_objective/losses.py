@@ -31,6 +31,7 @@ from .._data.designs import Floats
 from .survival import Cox
 
 STEPS = 200  # of the search for an intercept; it takes less than ten
+HIDDEN = float(np.finfo(float).eps)  # of the sizes of slopes: what rounding leaves of their sum
 MAD_TO_SD = 1.4826  # of a normal distribution: standard deviation over median absolute deviation
 
 
@@ -41,6 +42,7 @@ class Loss(Protocol):
     squared: ClassVar[bool]  # whether it is the squared error: sums of squares and products then say all there is
     linear: ClassVar[bool]  # whether the linear predictor itself is what is predicted
     levelled: ClassVar[bool]  # whether it tells levels of f apart, so that there are intercepts
+    dispersed: ClassVar[bool]  # whether it is all of a log-likelihood: the distribution says how large the noise is
     least: ClassVar[float]  # the smallest target that it takes
     text: ClassVar[str]  # a task's loss in formulas: {m} is the number of tasks, f the linear predictor of samples r
     note: ClassVar[str]  # what the letters of `text` are; {epsilon} and {power} are the model's
@@ -97,6 +99,7 @@ class Separable:
     """What losses have in common that act on every row by itself."""
 
     levelled: ClassVar[bool] = True
+    dispersed: ClassVar[bool] = False
 
     def of_task(self, y: Floats, v: Floats) -> Any:
         return self
@@ -161,6 +164,7 @@ class Squared(Separable):
 class Logistic(Separable):
     """y is 0 or 1."""
 
+    dispersed: ClassVar[bool] = True
     squared: ClassVar[bool] = False
     linear: ClassVar[bool] = False
     least: ClassVar[float] = 0.0
@@ -227,6 +231,7 @@ class _LogLink(Separable):
 class Poisson(_LogLink):
     """Counts, or other y >= 0, with mean e^f."""
 
+    dispersed: ClassVar[bool] = True
     mean: ClassVar[str] = "rate"
     least: ClassVar[float] = 0.0
     text: ClassVar[str] = "2/({m} nᵢ) Σᵣ [exp fᵣ − yᵣ fᵣ + yᵣ log yᵣ − yᵣ]"
@@ -504,11 +509,12 @@ def best_level(loss: Loss, y: Floats, g: Floats, v: Floats) -> float:
     b, reach = (0.5 * low + 0.5 * high, high - low) if np.isfinite(high - low) else (0.0, 1.0)
     best = (np.inf, b)
     for _ in range(STEPS):
-        slope = float(v @ loss.slope(y, g + b))
+        slopes = v * loss.slope(y, g + b)
+        slope = float(slopes.sum())
         if not abs(slope) >= best[0]:  # NaN, too, goes on
             best = (abs(slope), b)
         low, high = (b, high) if slope < 0 else (low, b)
-        if slope == 0.0 or (np.isfinite(high - low) and high - low <= 4e-16 * max(abs(low), abs(high))):
+        if abs(slope) <= HIDDEN * float(np.abs(slopes).sum()) or (np.isfinite(high - low) and high - low <= 4e-16 * max(abs(low), abs(high))):
             break
         bend = float(v @ loss.curvature(y, g + b))
         new = b - slope / bend if bend > 0 and np.isfinite(slope) else np.nan

@@ -40,6 +40,13 @@ class PoolingRidge:
     scales: Floats
     n: float
 
+    def of_class(self, c: int, classes: int) -> PoolingRidge:
+        """That of a class alone, where features of several classes, each against the rest, stand after each other."""
+        of_features = np.arange(len(self.scales)).reshape(classes, -1)[c]
+        return PoolingRidge(
+            self.k, self.k_common, self.factors[of_features], self.scales[of_features], self.n / classes
+        )
+
     @property
     def of_deviations(self) -> Floats:
         """(m, d): k f^2, inf where a deviation is 0 whatever the data say."""

@@ -44,6 +44,7 @@ class Cox:
     squared: ClassVar[bool] = False
     linear: ClassVar[bool] = False
     levelled: ClassVar[bool] = False
+    dispersed: ClassVar[bool] = True
     mean: ClassVar[str] = "hazard"  # what e^f is, but for a factor
     least: ClassVar[float] = -np.inf
     text: ClassVar[str] = "2/({m} nᵢ) Σₖ [log Σᵣ exp fᵣ − fₖ]"

@@ -356,10 +356,10 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: TaskNorms) -> tuple[I
             products = D @ design.gram_block(E, E) @ D.T
         M[np.ix_(at, at)] += penalty.kappa[i] * products
         of_W[np.ix_(at, at)] += D @ D.T
-    return none if _determined(M, of_W) else all_of_them
+    return none if determined(M, of_W) else all_of_them
 
 
-def _determined(M: Floats, of_W: Floats) -> bool:
+def determined(M: Floats, of_W: Floats) -> bool:
     """Whether movements that leave the fit as it is leave W as it is: M has the products of what movements do to the fit,
     `of_W` of what they do to W. (P and Q may be exchanged where W is determined.)"""
     if not (np.isfinite(M).all() and np.isfinite(of_W).all() and (np.diagonal(of_W) > 0.0).any()):

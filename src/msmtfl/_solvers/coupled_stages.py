@@ -1,10 +1,10 @@
-"""Stages that couple the tasks, with certificates: a norm of every row, a common part, partial pooling."""
+"""Stages that couple the tasks, with certificates: a norm of every row, a common part, partial pooling, points."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,16 +16,18 @@ from .._objective.certificates import (
     certify,
     largest_violation,
 )
+from .._objective.class_proofs import certify_common_ridges, certify_pooled, certify_shared, shared_violation
 from .._objective.common_penalty import SharedNorm
-from .._objective.pooling import PoolingRidge, certify_pooling, certify_ridges
+from .._objective.pooling import PoolingRidge
 from .._objective.problem import Problem
 from .._objective.row_certificates import certify_rows, row_violation
 from .._objective.row_norms import RowNorm
-from .._objective.task_norms import TaskNorms, certify_task_norms
 from .._runtime.progress import Listener
 from .coupled.common_part import Stacked, settled
 from .proofs import Separation, rather_zero
 from .stages import Outcome
+
+Certify: TypeAlias = Callable[[Sequence[Any], Floats, Any], RowCertificate]
 
 
 class RowsSolver(Protocol):
@@ -78,7 +80,7 @@ class PoolingSolver(Protocol):
         """Whether the last solve came to its end."""
 
     def one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
-        """b (d,) and V (m, d)."""
+        """b (d,), or (classes, d) of several classes, and V (m, d)."""
 
 
 class RowStages:
@@ -112,17 +114,21 @@ class CommonStages:
         self.scale = 0.5 * lassos.stacked.m
         self.separation = None if data is None else Separation(data)
 
+    def _proof(self, P: Floats, weights: SharedNorm) -> RowCertificate:
+        stacked = self.lassos.stacked
+        return certify_shared(stacked.parts, stacked.sums(P), weights, stacked.classes)
+
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         stacked, a = self.lassos.stacked, self.scale * weights.weights()
         P, rounds = self.lassos.solve(a, last[0], max_iter)
-        P = settled(weights, P, stacked.m)
-        proof = certify_rows(stacked.parts, stacked.sums(P), weights)
+        P = settled(weights, P, stacked.tasks)
+        proof = self._proof(P, weights)
         if proof.gap > GAP and self.lassos.finished and hasattr(self.lassos, "repair"):
-            better = settled(weights, self.lassos.repair(P, a, last[0]), stacked.m)
-            again = certify_rows(stacked.parts, stacked.sums(better), weights)
+            better = settled(weights, self.lassos.repair(P, a, last[0]), stacked.tasks)
+            again = self._proof(better, weights)
             if again.gap < proof.gap:
                 P, proof = better, again
-        P, proof = rather_zero(P, proof, lambda P: certify_rows(stacked.parts, stacked.sums(P), weights))
+        P, proof = rather_zero(P, proof, lambda P: self._proof(P, weights))
         for _ in stacked.parts:
             listener.task_done()
         if self.separation is not None:
@@ -132,7 +138,7 @@ class CommonStages:
 
     def violation(self, weights: SharedNorm, P: Floats) -> float:
         stacked = self.lassos.stacked
-        return row_violation(stacked.parts, stacked.sums(P[0]), weights)
+        return shared_violation(stacked.parts, stacked.sums(P[0]), weights, stacked.classes)
 
 
 class RidgedCommonStages(CommonStages):
@@ -169,17 +175,12 @@ class RidgedLossStages(RidgedCommonStages):
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         stacked = self.lassos.stacked
         P, rounds = self.lassos.solve(self.scale * weights.weights(), last[0], max_iter)
-        proof = certify_common_ridges(stacked, P, weights, self.lassos.ridge)
+        ridge = self.lassos.ridge
+        proof = certify_common_ridges(stacked.parts, stacked.scale, P, weights, ridge, stacked.classes)
         for _ in stacked.parts:
             listener.task_done()
         outcome = Outcome(P[None], rounds, self.lassos.finished, proof.gap, proof.kkt, proof.unique, proof.dependent)
         return replace(outcome, doubt=proof.doubt)
-
-
-def certify_common_ridges(stacked: Stacked, P: Floats, norm: SharedNorm, ridge: Floats) -> RowCertificate:
-    """Of b and V with a ridge on both, whatever the loss is."""
-    A, height = 0.5 * stacked.m * norm.weights(), stacked.m + 1
-    return certify_ridges(stacked.parts, P, A.reshape(height, -1), ridge.reshape(height, -1), stacked.scale)
 
 
 class PoolingStages:
@@ -187,62 +188,65 @@ class PoolingStages:
 
     def __init__(self, pooling: PoolingSolver):
         self.pooling, self.grams = pooling, pooling
-        self.designs = [AllTasks(pooling.problem.designs)]
+        self.designs = [AllTasks(pooling.problem.designs, pooling.problem.classes)]
 
     def solve(self, weights: PoolingRidge, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         b, V = self.pooling.one(weights.k, weights.k_common)
-        P = np.concatenate([b, V.ravel()])
-        proof = certify_pooling(self.pooling.problem.designs, P, weights)
+        P, problem = np.concatenate([b.ravel(), V.ravel()]), self.pooling.problem
+        proof = certify_pooled(problem.designs, P, weights, problem.classes)
         for _ in V:
             listener.task_done()
         steps, finished = self.pooling.steps, self.pooling.finished
         return Outcome(P[None], steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: PoolingRidge, P: Floats) -> float:
-        return certify_pooling(self.pooling.problem.designs, P[0], weights).kkt
+        problem = self.pooling.problem
+        return certify_pooled(problem.designs, P[0], weights, problem.classes).kkt
 
 
 class AllTasks:
     """The loss of all tasks at b and V, every sample counting the same."""
 
-    def __init__(self, parts: Sequence[Design]):
-        self.parts, self.d = parts, (len(parts) + 1) * parts[0].d
+    def __init__(self, parts: Sequence[Design], classes: int = 1):
+        self.parts, self.classes, self.d = parts, classes, (len(parts) + classes) * parts[0].d
         self.n = sum(part.n for part in parts)
 
     def loss(self, P: Floats) -> float:
-        b, *V = P.reshape(len(self.parts) + 1, -1)
-        return float(sum(part.loss(b + v) for part, v in zip(self.parts, V, strict=True)))
+        both = P.reshape(len(self.parts) // self.classes + 1, -1)
+        W = np.reshape(both[0] + both[1:], (len(self.parts), -1))
+        return float(sum(part.loss(w) for part, w in zip(self.parts, W, strict=True)))
 
 
-class TaskNormStages:
-    """The only stage of a model with a norm of every task's deviations: points are (1, p), the common part first, then V."""
+class PointStages:
+    """The stages of a model whose penalty is one of points (height, d), which hang together with coefficients as the penalty
+    says (`coefs`): stages are (1, p). `certify` proves what is known of a point."""
 
-    def __init__(self, problem: Problem, penalty: Any, solver: Any, near: Floats | None = None):
-        self.problem, self.solver, self.grams = problem, solver, None
+    def __init__(self, problem: Problem, penalty: Any, solver: Any, certify: Certify, near: Floats | None = None):
+        self.problem, self.solver, self.certify, self.grams = problem, solver, certify, None
         self.designs = [CountedTasks(problem.designs, penalty)]
         if near is not None:
             solver.warm(near)
 
-    def solve(self, weights: TaskNorms, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+    def solve(self, weights: Any, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         designs = self.problem.designs
         P, steps = self.solver.solve(weights, max_iter)
-        proof = certify_task_norms(designs, P, weights)
-        P, proof = rather_zero(P, proof, lambda P: certify_task_norms(designs, P, weights))
+        proof = self.certify(designs, P, weights)
+        P, proof = rather_zero(P, proof, lambda P: self.certify(designs, P, weights))
         for _ in designs:
             listener.task_done()
         finished, flat = self.solver.finished, P.reshape(1, -1)
         return Outcome(flat, steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
-    def violation(self, weights: TaskNorms, P: Floats) -> float:
-        return certify_task_norms(self.problem.designs, P[0].reshape(weights.height, -1), weights).kkt
+    def violation(self, weights: Any, P: Floats) -> float:
+        return self.certify(self.problem.designs, P[0].reshape(weights.height, -1), weights).kkt
 
 
 class CountedTasks:
-    """The loss of all tasks at a point, each counting as a penalty on deviations has it."""
+    """The loss of all tasks at a point, each counting as the penalty has it."""
 
     n = 1.0
 
-    def __init__(self, parts: Sequence[Design], penalty: TaskNorms):
+    def __init__(self, parts: Sequence[Design], penalty: Any):
         self.parts, self.penalty, self.d = parts, penalty, penalty.height * parts[0].d
 
     def loss(self, P: Floats) -> float:

@@ -1,11 +1,11 @@
 """What solves a problem: `solver_for` makes the solver of its stages. No solver is made of a problem anywhere else, but for
 its weighted lassos (`task_lassos.py`).
 
-The convex problem of a stage has one of six structures, which the penalty names: weighted lassos ("lassos"), a norm of
+The convex problem of a stage has one of seven structures, which the penalty names: weighted lassos ("lassos"), a norm of
 every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"), or with a norm of
-every task's deviations ("robust"); one more task beside others has that of its coefficients given theirs ("given"). Where
-the loss is not squared, the first has a solver of its own;
-the others are solved by Newton steps around theirs (`coupled/newton_around.py`).
+every task's deviations ("robust"), or parts by level ("levels"); one more task beside others has that of its coefficients
+given theirs ("given"). Where the loss is not squared, the first has a solver of its own; the others are solved by Newton
+steps around theirs (`coupled/newton_around.py`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from typing import Any
 from .._data.designs import Floats
 from .._objective.class_tasks import classes_together
 from .._objective.common_penalty import CappedDeviations
+from .._objective.level_penalty import LevelPenalty, certify_levels
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
+from .._objective.task_norms import certify_task_norms
 from .class_stages import ClassStages
 from .coupled.common_part import Stacked, StackedGrams, StackedLassos
 from .coupled.coupled_rows import CoupledRows
@@ -29,14 +31,15 @@ from .coupled.loss_pooling import AnyPooling, LossPooling
 from .coupled.loss_rows import LossRows
 from .coupled.loss_task_norms import AnyTaskNorms, LossTaskNorms
 from .coupled.pooling import Pooling
+from .coupled.task_levels import AnyLevels, LevelGrams, LevelSolver, LossLevels
 from .coupled.task_norms import TaskNormSolver
 from .coupled_stages import (
     CommonStages,
+    PointStages,
     PoolingStages,
     RidgedCommonStages,
     RidgedLossStages,
     RowStages,
-    TaskNormStages,
 )
 from .gram import Gram, gram_caches
 from .lasso_stages import LassoStages, LossStages
@@ -46,7 +49,7 @@ from .one_level import AtBestLevel, LevelStages, has_one_level
 from .task_lassos import lassos_at_level
 
 LASSOS, ROWS, COMMON, POOLING, GIVEN = "lassos", "rows", "common", "pooling", "given"  # structures of stages
-ROBUST = "robust"
+ROBUST, LEVELS = "robust", "levels"
 
 
 def solver_for(
@@ -79,9 +82,9 @@ def solver_for(
             return _solver_for(problem, penalty, lam, None, n_jobs, start)
 
         def coefs(found: Floats) -> Floats:
-            return Stacked(problem.designs).sums(found[0]) if common else found
+            return Stacked(problem.designs, problem.classes).sums(found[0]) if common else found
 
-        return LevelStages(problem.designs, make, coefs, near, getattr(problem.data, "classes", 1))
+        return LevelStages(problem, make, coefs, near)
     return _solver_for(problem, penalty, lam, grams, n_jobs, near)
 
 
@@ -108,7 +111,9 @@ def _solver_for(
     if penalty.structure == POOLING:
         return PoolingStages(pooling_for(problem, grams))
     if penalty.structure == ROBUST:
-        return TaskNormStages(problem, penalty, task_norms_for(problem, grams), near)
+        return PointStages(problem, penalty, task_norms_for(problem, grams), certify_task_norms, near)
+    if isinstance(penalty, LevelPenalty):
+        return PointStages(problem, penalty, levels_for(problem, penalty, grams), certify_levels, near)
     common = _common_for(problem, grams, n_jobs)
     common.at(penalty.ridge() if isinstance(penalty, CappedDeviations) else None)
     if near is not None:
@@ -144,7 +149,7 @@ def common_for(problem: Problem, grams: CommonGrams | None = None, n_jobs: int |
     """A problem with a part that is common to all tasks."""
     if has_one_level(problem):
         make = partial(_common_for, problem, None, n_jobs)
-        return AtBestLevel(problem, make, lambda P: Stacked(problem.designs).sums(P))
+        return AtBestLevel(problem, make, lambda P: Stacked(problem.designs, problem.classes).sums(P))
     return _common_for(problem, grams, n_jobs)
 
 
@@ -167,10 +172,17 @@ def task_norms_for(problem: Problem, known: Pooling | None = None) -> AnyTaskNor
     return TaskNormSolver(problem, known) if problem.loss.squared else LossTaskNorms(problem)
 
 
+def levels_for(problem: Problem, penalty: LevelPenalty, known: LevelGrams | None = None) -> AnyLevels:
+    """A problem with parts by level; `known` are its tasks put together, if they are known."""
+    return LevelSolver(problem, penalty, known) if problem.loss.squared else LossLevels(problem, penalty)
+
+
 def caches_for(problem: Problem, structure: str, **options: float | None) -> Any:
     """What solvers of stages of a structure keep of Gram matrices; `options` are those of `gram_caches`."""
     if structure == POOLING:
         return pooling_for(problem)
+    if structure == LEVELS:
+        return None  # what is known depends on the levels, too
     if structure == ROBUST:
         return Pooling(problem) if problem.loss.squared else None
     if not problem.loss.squared:

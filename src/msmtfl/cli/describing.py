@@ -96,7 +96,7 @@ def _score(model: Any) -> str:
     if "lasso_error" in found:
         text += (
             f"\nseparate lassos: {found['lasso_error']:.4g}; difference {found['difference']:+.2g} (s.e. "
-            f"{found['se']:.2g}), {found['tasks_better']} tasks better, {found['tasks_worse']} worse: {found['standing']}"
+            f"{found['se']:.2g}); tasks: {found['tasks_better']} better, {found['tasks_worse']} worse; {found['standing']}"
         )
     if model.best_index_ in lasso_points(model) and len(model.tasks_) > 1:
         text += "\nthe point chosen is that of separate lassos"

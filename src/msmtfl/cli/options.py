@@ -52,7 +52,15 @@ Event = Annotated[
     str | None,
     typer.Option("--event", metavar="COL", help="With --loss cox: column that is 1 if the event was observed, else 0."),
 ]
-Task = Annotated[str, typer.Option("--task", "-t", metavar="COL", help="Column that identifies the task.")]
+Task = Annotated[
+    str,
+    typer.Option(
+        "--task",
+        "-t",
+        metavar="COL",
+        help="Column that identifies the task; of tasks with levels COL,COL (region,school).",
+    ),
+]
 Features = Annotated[
     str | None,
     typer.Option(
@@ -145,6 +153,13 @@ Formulas = Annotated[
         "--formulas",
         help="Write text to CSV as it is, also if it begins with =, +, - or @, which spreadsheets take for a formula. "
         "Default: an apostrophe before it.",
+    ),
+]
+Stream = Annotated[
+    bool,
+    typer.Option(
+        "--stream",
+        help="Parquet files: read them in batches, as is done by itself where they are too large for memory.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout, for programs.")]

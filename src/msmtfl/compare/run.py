@@ -1,4 +1,4 @@
-"""The contest of models: all are given the same folds and predict the same rows; those that clearly lose may drop out.
+"""A comparison of models: all are given the same folds and predict the same rows; those that clearly lose may drop out.
 
 What comes of it is a `Comparison`.
 """
@@ -44,7 +44,6 @@ from .entrants import (
     read_models,
     shares,
     with_enough,
-    with_many_classes,
 )
 from .errors import Dropped
 from .measures import Classes, Numbers
@@ -53,7 +52,7 @@ from .points import Points, searches
 from .scoring import Cells, OfFold
 from .work import Job, Said, Work, elsewhere, fit, fit_without, pays, search, slowest_first
 
-__all__ = ["compare_models", "contest", "default_models", "read_models"]
+__all__ = ["compare_models", "default_models", "read_models", "run_comparison"]
 
 HOPELESS, MARGIN = 2.5, 0.05  # standard errors, and share of the error, by which a model that is screened out loses
 SAID_ELSEWHERE = (
@@ -203,7 +202,7 @@ def compare_models(
     >>> result.best, result.auc_by_task.shape
     ('pooled lasso', (2, 3))
     """
-    return contest(
+    return run_comparison(
         X,
         y,
         task=task,
@@ -229,7 +228,7 @@ def compare_models(
 
 
 @dataclass(frozen=True, eq=False)
-class Contest:
+class ComparisonRun:
     """A comparison, the searches that were fitted to all data for it, and what these have warned of."""
 
     comparison: Comparison
@@ -237,7 +236,7 @@ class Contest:
     warned: dict[str, list[tuple[str, type[Warning]]]]
 
 
-def contest(
+def run_comparison(
     X: Any,
     y: Any,
     *,
@@ -260,7 +259,7 @@ def contest(
     offset: Any = None,
     intercepts: str = "task",
     loss: str = "squared",
-) -> Contest:
+) -> ComparisonRun:
     """See `compare_models`."""
     flags = {"leave_one_task_out": leave_one_task_out, "standardize": standardize, "screen": screen, "nested": nested}
     for name, flag in flags.items():
@@ -294,7 +293,6 @@ def contest(
         alone = not any(shares(model) for model in chosen.values())
         classes, _, data = read_classes(X, y, **given, alone=alone)
         kind = Classes(classes)
-        chosen = with_many_classes(chosen, len(classes), models, reference)
         number = isinstance(cv, (int, np.integer)) and cv >= 2
         if not alone:
             chosen = with_enough(chosen, data, len(classes), int(cv) if number else 2, reference)
@@ -355,7 +353,7 @@ def contest(
     if not nested:
         seed = int(random_state) if isinstance(random_state, (int, np.integer)) else 0
         result = run.corrected(result, seed)
-    return Contest(result, run.fitted, run.warned)
+    return ComparisonRun(result, run.fitted, run.warned)
 
 
 _whose: ContextVar[str | None] = ContextVar("whose", default=None)  # search is under way

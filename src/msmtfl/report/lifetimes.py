@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import clone
 
 from .._data.designs import Floats, Ints
-from .._data.survival import times_of
+from .._data.event_times import times_of
 from .._data.tables import names_of
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 
 LEVELS = (0.1, 0.5, 0.9)  # shares of the rows of a task that have smaller hazards than those whose curves are shown
 STEPS = 150  # of a curve that are shown

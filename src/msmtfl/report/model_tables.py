@@ -154,8 +154,10 @@ def features_table(facts: ModelFacts) -> Table:
         columns.append(texts("Freed", freed, hint))
     for part in facts.family.parts:
         values = getattr(model, part.attribute)
-        shown = values if part.common else np.abs(np.atleast_2d(values)).max(axis=0)
-        columns.append(figures(part.title, shown[place], part.note))
+        one = values.ndim == 1 and part.common
+        shown = values if one else np.abs(np.reshape(values, (-1, facts.d))).max(axis=0)
+        note = part.note if one or not part.common else f"{part.note}: the largest over classes, in size"
+        columns.append(figures(part.title, shown[place], note))
     columns += _coefficients(facts, place)
     return Table("features", "The features", columns, facts.d, "the strongest are shown", kinds)
 

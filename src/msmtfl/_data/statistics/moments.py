@@ -25,13 +25,13 @@ from ..tables import (
     Targets,
     categories_of,
     check_finite,
-    column_position,
     is_table,
     names_of,
     opened,
     shape_of,
     warn_user,
 )
+from ..task_levels import positions_of
 from . import moment_files
 from .batches import Batch, batch_tasks
 from .dealer import Dealer
@@ -421,7 +421,7 @@ def add_batch(
         if part.categories is None:
             part.categories = batch.categories
         if task_column is not None and part.task_place is None:
-            part.task_place = column_position(X, task_column)
+            part.task_place = positions_of(X, task_column)
 
 
 def add_rows(

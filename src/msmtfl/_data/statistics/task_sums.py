@@ -25,7 +25,7 @@ class TaskSums:
         self.features: np.ndarray | None = None
         self.named = False
         self._tasks: dict[Hashable, TaskMoments] = {}
-        self.task_place: int | None = None  # of the task column in the first table
+        self.task_place: int | tuple[int, ...] | None = None  # of task columns in the first table
         self.seen: dict[Hashable, None] = {}  # all labels, also those that had no row that counts
         self.form = ""
         self.categories: list[Hashable] | None = None  # of the task labels, if these came with an order

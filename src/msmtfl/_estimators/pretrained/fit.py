@@ -20,7 +20,7 @@ from ..._solvers.largest_lam import default_lam, largest_lam
 from ..._solvers.make_problem import on_rows
 from ..._solvers.one_level import hold_best
 from ..._solvers.solvers import solver_for
-from ..._solvers.stages import Solution, run_stages
+from ..._solvers.stages import UNSOLVED, Solution, run_stages
 from ..added_tasks import AddTaskMixin
 from ..grid_search import GridSearch
 from ..regression import MultiTaskLinear
@@ -74,7 +74,9 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
             unique=stage.unique and proof.unique,
         )
         hold_best(problem, whole.coef)
-        solution = replace(solution, stages=(whole,), converged=solution.converged and gap <= self.tol)
+        proven = bool(whole.dual_gap <= self.tol)
+        reason = solution.reason if proven else UNSOLVED.format(1, whole.dual_gap, self.tol)
+        solution = replace(solution, stages=(whole,), converged=solution.converged and proven, reason=reason)
         return solution, ConcaveRows(lam, np.inf, problem.factors)
 
     def _keep_parts(self, first: FirstStep, alpha: float, lam: float) -> None:
@@ -90,7 +92,7 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
     def _separates(self) -> bool:
         return bool(self.alpha_ == 1.0)
 
-    def _held_fixed(self) -> Floats:
+    def _held_fixed(self, label: Any) -> Floats:
         return np.asarray((1.0 - self.alpha_) * self.coef_common_)
 
     def _new_factors(self) -> Floats:

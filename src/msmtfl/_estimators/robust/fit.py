@@ -85,7 +85,7 @@ class Robust(AddTaskMixin):
 
     # ------------------------------------------------------------------ one more task
 
-    def _held_fixed(self) -> Floats:
+    def _held_fixed(self, label: Any) -> Floats:
         return np.asarray(self.coef_common_)
 
     def _new_l1_ratio(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any
@@ -24,7 +24,7 @@ from ..._solvers.coupled.only_minimiser import AT_BOUND
 from ..._solvers.degrees import Form, block_form, curved, group_form, level_form, stiffened, traces
 from ..._solvers.gram import Gram
 from ..._solvers.largest_lam import first_gradient, of_lasso
-from ..._solvers.one_level import has_one_level
+from ..._solvers.one_level import has_one_level, with_free_level
 from ..._solvers.solvers import ROWS, caches_for, rows_for
 from ..._solvers.stages import SETTLED
 from ..grids import read_lams, read_ratios
@@ -234,7 +234,9 @@ class RowSurface(Solutions):
         problem, out = self._data(), []
         for place, norm in enumerate(self._norms):
             with self._at_level(place):
-                out.append(certify_rows(problem.at(self._ridge_lam(place)), self.coefs([place])[0], norm))
+                W = self.coefs([place])[0]
+                proof = certify_rows(problem.at(self._ridge_lam(place)), W, norm)
+                out.append(replace(proof, gap=with_free_level(problem, proof.gap, W)[0]))
         return out
 
     @cached_property

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from ..._data.designs import Floats, Ints
 from ..._objective.certificates import RowCertificate
-from ..._objective.pooling import PoolingRidge, certify_pooling
+from ..._objective.class_proofs import certify_pooled
+from ..._objective.pooling import PoolingRidge
 from ..._objective.problem import Problem
 from ..._runtime.progress import one_blas_thread
 from ..._solvers.coupled.loss_pooling import AnyPooling
@@ -70,7 +71,8 @@ class PoolingGrid:
 def pooling_ridge(problem: Problem, k: float, k_common: float) -> PoolingRidge:
     """The penalty of a problem at two strengths."""
     n = float(sum(design.n for design in problem.designs))
-    return PoolingRidge(k, k_common, problem.factors, problem.common_factors, n)
+    factors, scales = problem.wide(problem.factors), np.tile(problem.common_factors, problem.classes)
+    return PoolingRidge(k, k_common, factors, scales, n)
 
 
 def pooling_grid(problem: Problem, ks: int | ArrayLike = 20, k_commons: ArrayLike | None = None) -> PoolingGrid:
@@ -81,7 +83,7 @@ def pooling_grid(problem: Problem, ks: int | ArrayLike = 20, k_commons: ArrayLik
     else:
         found = np.sort(_strengths("ks", ks, zero=False))[::-1]
     if k_commons is None:
-        crowded = counted(problem)[1].sum() <= CROWDED * problem.d
+        crowded = counted(problem)[1].sum() <= CROWDED * problem.d * problem.classes
         commons = of_all * np.array(COMMON[1 if crowded else 0 :])
     else:
         commons = _strengths("k_commons", k_commons, zero=True)
@@ -139,7 +141,7 @@ class PoolingSurface(Solutions):
         return np.asarray(self.coefs_of[np.asarray(places, dtype=np.intp)])
 
     def coef_common(self, k: int, l: int) -> Floats:
-        """Return the common part at a point of the grid, (d,)."""
+        """Return the common part at a point of the grid, (d,), of several classes (classes * d,)."""
         return np.asarray(self.common[self._place(k, l)])
 
     def of_task(self, i: int) -> TaskCoefs:
@@ -169,15 +171,19 @@ class PoolingSurface(Solutions):
         pairs = zip(self.grid.k.ravel()[places], self.grid.k_common.ravel()[places], strict=True)
         return np.array([pooling.degrees(float(k), float(common)) for k, common in pairs])
 
+    def _point(self, place: int, penalty: PoolingRidge) -> Floats:
+        """(p,): b and V"""
+        b = self.common[place]
+        V = np.where(np.isinf(penalty.of_deviations), 0.0, self.coefs_of[place].reshape(-1, len(b)) - b)
+        return np.concatenate([b, V.ravel()])
+
     @cached_property
     @one_blas_thread()
     def _proofs(self) -> list[RowCertificate]:
         out = []
         for place, (k, l) in enumerate(np.ndindex(self.grid.shape)):
-            b, W = self.common[place], self.coefs_of[place]
-            penalty = self.grid.penalty(k, l, self._data())
-            V = np.where(np.isinf(penalty.of_deviations), 0.0, W - b)
-            out.append(certify_pooling(self._data().designs, np.concatenate([b, V.ravel()]), penalty))
+            problem, penalty = self._data(), self.grid.penalty(k, l, self._data())
+            out.append(certify_pooled(problem.designs, self._point(place, penalty), penalty, problem.classes))
         return out
 
     @cached_property
@@ -193,10 +199,8 @@ class PoolingSurface(Solutions):
         problem = self._data()
         out = self.losses.sum(axis=1) / sum(design.n for design in problem.designs)
         for place, (k, l) in enumerate(np.ndindex(self.grid.shape)):
-            b, W = self.common[place], self.coefs_of[place]
             penalty = self.grid.penalty(k, l, problem)
-            V = np.where(np.isinf(penalty.of_deviations), 0.0, W - b)
-            out[place] += penalty.value(np.concatenate([b, V.ravel()]))
+            out[place] += penalty.value(self._point(place, penalty))
         return np.asarray(out.reshape(self.grid.shape))
 
     def to_dict(self) -> dict[str, np.ndarray]:

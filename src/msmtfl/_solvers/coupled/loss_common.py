@@ -8,21 +8,37 @@ import numpy as np
 
 from ..._data.designs import Floats, Ints
 from ..._objective.problem import Problem
-from .common_part import Stacked, StackedGrams, StackedLassos
+from ..lassos.lasso_solver import OVERRUN, SLID
+from ..lassos.proximal_newton import LossLassos
+from .common_part import MadeGrams, Stacked, StackedGrams, StackedLassos
 from .newton_around import CommonStage, NewtonAround, finite, mean_of_tasks
+from .parabolas import made_grams
 
 # ------------------------------------------------------------------ a common part
 
 
+class _Solvers:
+    """What has solved the last parabolas, for every class."""
+
+    def __init__(self, of_classes: list[StackedLassos]):
+        self.of_classes = of_classes
+
+    @property
+    def slid(self) -> bool:
+        return any(one.slid for one in self.of_classes)
+
+
 class _OfCommon:
-    """b and V with W = b + V; a penalty is weights and ridges (p,) on the scale of `StackedLassos`."""
+    """b and V with W = b + V, of every class; a penalty is weights and ridges (p,) on the scale of `StackedLassos`."""
 
     def __init__(self, problem: Problem, n_jobs: int | None):
-        self.m, self.height, self.n_jobs = problem.m, problem.m + 1, n_jobs
+        self.m, self.classes, self.n_jobs = problem.m, problem.classes, n_jobs
+        self.height = self.m + self.classes
         self.kappa = mean_of_tasks(problem.designs)
 
     def coefs(self, P: Floats) -> Floats:
-        return np.asarray(P[0] + P[1:])
+        parts = P.reshape(self.m // self.classes + 1, -1)
+        return np.reshape(parts[0] + parts[1:], (self.m, -1))
 
     def value(self, penalty: CommonStage, P: Floats) -> float:
         a, ridge = penalty
@@ -38,21 +54,31 @@ class _OfCommon:
         return np.asarray((penalty[0] == 0.0).any(axis=0))
 
     def excess(self, penalty: CommonStage, G: Floats) -> Floats:
-        sizes = 0.5 * self.m * np.abs(np.vstack([G.sum(axis=0), G]))
+        of_b = G.reshape(-1, self.classes, G.shape[1]).sum(axis=0)
+        sizes = 0.5 * self.m * np.abs(np.vstack([of_b, G]))
         bound = penalty[0]
         return np.asarray(np.divide(sizes, bound, out=np.zeros_like(sizes), where=bound > 0.0).max(axis=0))
 
     def solved(
         self, problem: Problem, penalty: CommonStage, P: Floats, aim: Floats, accuracy: float
-    ) -> tuple[Floats, StackedLassos]:
-        a, ridge = penalty
-        lassos = StackedLassos(
-            StackedGrams(problem.designs, n_jobs=self.n_jobs), units=problem.units, n_jobs=self.n_jobs
-        )
-        lassos.at(None if ridge is None else ridge.ravel())
-        lassos.warm(P.ravel())
-        found, _ = lassos.solve(a.ravel(), aim.ravel())
-        return found.reshape(P.shape), lassos
+    ) -> tuple[Floats, _Solvers]:
+        found, used, K = np.empty_like(P), [], self.classes
+        a, start, near = (self._by_class(x) for x in (penalty[0], P, aim))
+        ridge = None if penalty[1] is None else self._by_class(penalty[1])
+        for c, out in enumerate(self._by_class(found)):
+            designs = problem.designs[c::K]
+            made = made_grams(designs)
+            grams = StackedGrams(designs, n_jobs=self.n_jobs) if made is None else MadeGrams(designs, made, self.n_jobs)
+            lassos = StackedLassos(grams, units=problem.units[c::K], n_jobs=self.n_jobs)
+            lassos.at(None if ridge is None else ridge[c].ravel())
+            lassos.warm(start[c].ravel())
+            out[:] = lassos.solve(a[c].ravel(), near[c].ravel())[0].reshape(out.shape)
+            used.append(lassos)
+        return found, _Solvers(used)
+
+    def _by_class(self, x: Floats) -> Floats:
+        """(classes, tasks + 1, d): points (height, d), b first, of every class by itself."""
+        return x.reshape(-1, self.classes, x.shape[1]).swapaxes(0, 1)
 
 
 class LossGrams:
@@ -61,7 +87,7 @@ class LossGrams:
     weighed = None
 
     def __init__(self, problem: Problem):
-        self.stacked = Stacked(problem.designs)
+        self.stacked = Stacked(problem.designs, problem.classes)
 
     def fetched_at_once(self) -> bool:
         return True
@@ -76,6 +102,8 @@ class LossCommon:
         self.newton = NewtonAround(problem, _OfCommon(problem, n_jobs))
         self.ridge: Floats | None = None
         self.solver: NewtonAround[CommonStage] | None = None
+        self.n_jobs = n_jobs
+        self.lassos: LossLassos | None = None  # what has solved the last problem, if nothing was in common
 
     @property
     def finished(self) -> bool:
@@ -83,6 +111,8 @@ class LossCommon:
 
     @property
     def slid(self) -> bool:
+        if self.lassos is not None:
+            return bool((self.lassos.status & SLID).any())
         return bool(self.newton.inner is not None and self.newton.inner.slid)
 
     def at(self, ridge: Floats | None) -> None:
@@ -91,16 +121,38 @@ class LossCommon:
 
     def warm(self, P: Floats) -> None:
         """Start the next solve from P instead of from the last solution."""
-        self.newton.last = np.reshape(P, self.newton.last.shape).copy()
+        self.newton.last, self.lassos = np.reshape(P, self.newton.last.shape).copy(), None
 
     def solve(self, a: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, int]:
         """P for the weights a (p,), in sums; and the Newton steps."""
         shape = self.newton.last.shape
         ridge = None if self.ridge is None else self.ridge.reshape(shape)
         aim = None if reference is None else reference.reshape(shape)
-        P, steps = self.newton.solve((a.reshape(shape), ridge), aim, max_iter)
         self.solver = self.newton
+        if ridge is None and self._nothing_in_common(a.reshape(shape)):
+            return self._apart(a.reshape(shape), aim, max_iter)
+        self.lassos = None
+        P, steps = self.newton.solve((a.reshape(shape), ridge), aim, max_iter)
         return P.ravel(), steps
+
+    def _nothing_in_common(self, a: Floats) -> bool:
+        """Whether no feature can gain by a common part (see `StackedLassos`)."""
+        K = self.problem.classes
+        of_tasks = np.where(self.problem.learnable, a[K:], 0.0).reshape(-1, K, a.shape[1]).sum(axis=0)
+        return bool((a[:K] >= of_tasks * (1.0 - 1e-12)).all())
+
+    def _apart(self, a: Floats, aim: Floats | None, max_iter: int) -> tuple[Floats, int]:
+        """The same where there is nothing in common: every task on its own."""
+        problem, K = self.problem, self.problem.classes
+        if self.lassos is None:
+            self.lassos = LossLassos(problem.designs, units=problem.units, n_jobs=self.n_jobs)
+            self.lassos.warm(self.newton.form.coefs(self.newton.last))
+        n = np.array([design.n for design in problem.designs])
+        weights = a[K:] * n[:, None]
+        W, steps = self.lassos.solve(weights, None if aim is None else self.newton.form.coefs(aim), max_iter)
+        P = np.concatenate([np.zeros((K, problem.d)), W])
+        self.newton.last, self.newton.finished = P, not (self.lassos.status & OVERRUN).any()
+        return P.ravel(), int(steps.max())
 
 
 CommonGrams: TypeAlias = StackedGrams | LossGrams

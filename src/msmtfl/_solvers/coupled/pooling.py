@@ -210,7 +210,8 @@ def sizes(problem: Problem) -> tuple[float, float]:
     if not live.any():
         return 1.0, 1.0
     some = live.any(axis=0)
-    return float((squares[live] / f[live] ** 2).mean()), float((squares.sum(axis=0)[some] / g[some] ** 2).mean())
+    of_all = squares.sum(axis=0)[some] / problem.classes
+    return float((squares[live] / f[live] ** 2).mean()), float((of_all / g[some] ** 2).mean())
 
 
 class Pooling:
@@ -399,45 +400,56 @@ class Pooling:
             quadratic += k_common * float((self.g * b) @ (self.g * b))
         return max(quadratic, np.finfo(float).eps * (rest + float(np.sum(self.e**2 / self.s)))), apart
 
-    def deviance(self, k: float, k_common: float, samples: float) -> float:
-        """Minus twice the restricted log-likelihood of k, but for a constant, with the variance of the noise at its best;
-        the deviations are normal with variance sigma^2 / (k f^2), and so is b with k_common, which has no prior without."""
+    def deviance(self, k: float, k_common: float, samples: float, noise: float = 0.0) -> float:
+        """Minus twice the restricted log-likelihood of k, but for a constant, with the variance of the noise, if it is not
+        known, at its best; the deviations are normal with variance sigma^2 / (k f^2), and so is b with k_common, which has
+        no prior without."""
         B, logs = self.common(k, [k_common])
         quadratic, _ = self._quadratic(k, k_common, B[0])
-        nu = self._left(samples, k_common)
-        return nu * float(np.log(quadratic)) - float(np.log(self._weights(k)).sum()) + float(logs[0])
+        of_targets = quadratic / noise if noise else self._left(samples, k_common) * float(np.log(quadratic))
+        return of_targets - float(np.log(self._weights(k)).sum()) + float(logs[0])
 
-    def slope(self, k: float, k_common: float, samples: float) -> float:
+    def slope(self, k: float, k_common: float, samples: float, noise: float = 0.0) -> float:
         """The derivative of the deviance with respect to log k; b is the best one, so that what it changes is nothing."""
         b, weight = self.common(k, [k_common])[0][0], self._weights(k)
         quadratic, apart = self._quadratic(k, k_common, b)
-        of_targets = self._left(samples, k_common) * float((weight * (1.0 - weight)) @ apart) / quadratic
+        of_targets = float((weight * (1.0 - weight)) @ apart)
+        of_targets *= 1.0 / noise if noise else self._left(samples, k_common) / quadratic
         return of_targets - float((1.0 - weight) @ (1.0 - self._leverage(k, k_common)))
 
     def likely(self, k_common: float, samples: float) -> float:
-        """The k of the largest marginal (restricted) likelihood; inf where tasks do not differ by more than noise, or
-        nothing tells deviations from noise or from common values. `samples` are the independent ones of all tasks."""
-        alone = self.problem.m == 1 and k_common == 0.0
-        if self._left(samples, k_common) < 1 or not self.e.any() or alone:
-            return np.inf
-        size = sizes(self.problem)[0]
+        """The k of the largest marginal (restricted) likelihood; see `likely`."""
+        return likely([self], k_common, samples)
 
-        def strength(log: float) -> float:
-            return size * float(np.exp(log))
 
-        def slope(log: float) -> float:
-            return self.slope(strength(log), k_common, samples)
+def likely(parts: Sequence[Pooling], k_common: float, samples: float, noise: float = 0.0) -> float:
+    """The k of the largest marginal (restricted) likelihood of some problems with a k in common; inf where tasks do not
+    differ by more than noise, or nothing tells deviations from noise or from common values. `samples` are the independent
+    ones of all tasks in each of them, `noise` the variance of a sample of weight 1, if it is known."""
+    alone = parts[0].problem.m == 1 and k_common == 0.0
+    if alone or any(part._left(samples, k_common) < 1 or not part.e.any() for part in parts):
+        return np.inf
+    size = float(np.mean([sizes(part.problem)[0] for part in parts]))
 
-        looks = (np.linspace(-DECADES, DECADES, LOOKS) * np.log(10.0)).tolist()
-        values = [self.deviance(strength(log), k_common, samples) for log in looks]
-        best = int(np.argmin(values))
-        k, value = strength(looks[best]), values[best]
-        # the side to which it falls; its end is where it rises again, unless there are several turns between two looks
-        other = best + (1 if slope(looks[best]) < 0.0 else -1)
-        if 0 <= other < LOOKS and slope(looks[other]) * (other - best) > 0.0:
-            at = strength(brentq(slope, looks[min(best, other)], looks[max(best, other)], xtol=1e-13, rtol=1e-13))
-            k, value = min((k, value), (at, self.deviance(at, k_common, samples)), key=lambda pair: pair[1])
-        return np.inf if value >= self.deviance(np.inf, k_common, samples) else k
+    def strength(log: float) -> float:
+        return size * float(np.exp(log))
+
+    def deviance(k: float) -> float:
+        return sum(part.deviance(k, k_common, samples, noise) for part in parts)
+
+    def slope(log: float) -> float:
+        return sum(part.slope(strength(log), k_common, samples, noise) for part in parts)
+
+    looks = (np.linspace(-DECADES, DECADES, LOOKS) * np.log(10.0)).tolist()
+    values = [deviance(strength(log)) for log in looks]
+    best = int(np.argmin(values))
+    k, value = strength(looks[best]), values[best]
+    # the side to which it falls; its end is where it rises again, unless there are several turns between two looks
+    other = best + (1 if slope(looks[best]) < 0.0 else -1)
+    if 0 <= other < LOOKS and slope(looks[other]) * (other - best) > 0.0:
+        at = strength(brentq(slope, looks[min(best, other)], looks[max(best, other)], xtol=1e-13, rtol=1e-13))
+        k, value = min((k, value), (at, deviance(at)), key=lambda pair: pair[1])
+    return np.inf if value >= deviance(np.inf) else k
 
 
 def _over(x: Floats, y: Floats) -> Floats:
