@@ -320,6 +320,20 @@ def test_one_more_task(kind):
     np.testing.assert_allclose(model.coef_, sums, atol=1e-12)
 
 
+def test_what_differs_is_told_by_level():
+    table, y = sample(18, n=40, sd=0.1)
+    model = NestedMTL(0.01, 0.0, lam_upper=0.001, kind="ridge", task_column=LEVELS).fit(table, y)
+    spread = model.level_spread()
+    assert list(spread) == LEVELS
+    coefs = np.array([model.effects("region")[task.split(" / ")[0]] for task in model.tasks_])
+    np.testing.assert_allclose(spread["region"], coefs.std(axis=0), atol=1e-12)
+    shares = {name: ((sd * model.feature_sd_) ** 2).sum() for name, sd in spread.items()}
+    share = round(100 * shares["region"] / sum(shares.values()))
+    assert share > 50
+    assert f"by level: {share}% region, {100 - share}% school" in str(model.summary())
+    assert "by level" not in str(NestedMTL().fit(table[["f0", "f1"]], y, task=table["school"]).summary())
+
+
 @KINDS
 @pytest.mark.parametrize("search", [False, True])
 def test_files_keep_levels(tmp_path, kind, search):
