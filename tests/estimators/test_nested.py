@@ -19,6 +19,7 @@ from msmtfl._solvers.coupled.task_levels import LevelSolver, StackedLevels
 from msmtfl._solvers.make_problem import make_problem
 from msmtfl.formulas import formula
 from msmtfl.model_files import load_model, save_model
+from msmtfl.report import write_report
 from msmtfl.sharing import sharing_map
 
 pd = pytest.importorskip("pandas")
@@ -351,6 +352,9 @@ def test_files_keep_levels(tmp_path, kind, search):
     assert loaded.task_column == LEVELS
     assert formula(loaded) == formula(model)
     assert "school" in str(formula(model))
+    if search:
+        write_report(loaded, tmp_path / "page.html")
+        assert "Largest effect" in (tmp_path / "page.html").read_text(encoding="utf-8")
     if kind == "sparse":
         assert sharing_map(model).counts["unused"] >= 0
 
