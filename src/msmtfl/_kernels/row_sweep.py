@@ -14,7 +14,7 @@ for one of two norms, f_i >= 0 being the penalty factors of the row's entries (0
 - DIRTY  N(v) = min_{s+b=v} a |f s|_1 + b |f b|_inf: given t = |f b|_inf every entry has a closed form, and t is where a
   falling, piecewise linear function passes b.
 
-Entries with h_i = 0 (a constant column, an excluded cell) stay 0. This file is plain Python: `cython` types make it C.
+Entries with h_i = 0 (a constant column, an excluded entry) stay 0. This file is plain Python: `cython` types make it C.
 """
 
 import cython
@@ -432,6 +432,15 @@ def extend(
             for b in range(k):
                 for a in range(first if b < first else b + 1, k):
                     out[g, b, a] = out[g, a, b]
+
+
+def add_between(block: cython.const[cython.double][:, :], rows: cython.Py_ssize_t[::1], out: cython.double[:, ::1]):
+    """out at (rows[a], rows[b]) += block at (a, b); the indices are trusted."""
+    k: cython.Py_ssize_t = rows.shape[0]
+    with cython.nogil:
+        for a in range(k):
+            for b in range(k):
+                out[rows[a], rows[b]] += block[a, b]
 
 
 def subtract(
