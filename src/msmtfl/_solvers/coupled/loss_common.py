@@ -8,8 +8,11 @@ import numpy as np
 
 from ..._data.designs import Floats, Ints
 from ..._objective.problem import Problem
-from .common_part import Stacked, StackedGrams, StackedLassos
+from ..lassos.lasso_solver import OVERRUN, SLID
+from ..lassos.proximal_newton import LossLassos
+from .common_part import MadeGrams, Stacked, StackedGrams, StackedLassos
 from .newton_around import CommonStage, NewtonAround, finite, mean_of_tasks
+from .parabolas import made_grams
 
 # ------------------------------------------------------------------ a common part
 
@@ -63,7 +66,9 @@ class _OfCommon:
         a, start, near = (self._by_class(x) for x in (penalty[0], P, aim))
         ridge = None if penalty[1] is None else self._by_class(penalty[1])
         for c, out in enumerate(self._by_class(found)):
-            grams = StackedGrams(problem.designs[c::K], n_jobs=self.n_jobs)
+            designs = problem.designs[c::K]
+            made = made_grams(designs)
+            grams = StackedGrams(designs, n_jobs=self.n_jobs) if made is None else MadeGrams(designs, made, self.n_jobs)
             lassos = StackedLassos(grams, units=problem.units[c::K], n_jobs=self.n_jobs)
             lassos.at(None if ridge is None else ridge[c].ravel())
             lassos.warm(start[c].ravel())
@@ -97,6 +102,8 @@ class LossCommon:
         self.newton = NewtonAround(problem, _OfCommon(problem, n_jobs))
         self.ridge: Floats | None = None
         self.solver: NewtonAround[CommonStage] | None = None
+        self.n_jobs = n_jobs
+        self.lassos: LossLassos | None = None  # what has solved the last problem, if nothing was in common
 
     @property
     def finished(self) -> bool:
@@ -104,6 +111,8 @@ class LossCommon:
 
     @property
     def slid(self) -> bool:
+        if self.lassos is not None:
+            return bool((self.lassos.status & SLID).any())
         return bool(self.newton.inner is not None and self.newton.inner.slid)
 
     def at(self, ridge: Floats | None) -> None:
@@ -112,16 +121,38 @@ class LossCommon:
 
     def warm(self, P: Floats) -> None:
         """Start the next solve from P instead of from the last solution."""
-        self.newton.last = np.reshape(P, self.newton.last.shape).copy()
+        self.newton.last, self.lassos = np.reshape(P, self.newton.last.shape).copy(), None
 
     def solve(self, a: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, int]:
         """P for the weights a (p,), in sums; and the Newton steps."""
         shape = self.newton.last.shape
         ridge = None if self.ridge is None else self.ridge.reshape(shape)
         aim = None if reference is None else reference.reshape(shape)
-        P, steps = self.newton.solve((a.reshape(shape), ridge), aim, max_iter)
         self.solver = self.newton
+        if ridge is None and self._nothing_in_common(a.reshape(shape)):
+            return self._apart(a.reshape(shape), aim, max_iter)
+        self.lassos = None
+        P, steps = self.newton.solve((a.reshape(shape), ridge), aim, max_iter)
         return P.ravel(), steps
+
+    def _nothing_in_common(self, a: Floats) -> bool:
+        """Whether no feature can gain by a common part (see `StackedLassos`)."""
+        K = self.problem.classes
+        of_tasks = np.where(self.problem.learnable, a[K:], 0.0).reshape(-1, K, a.shape[1]).sum(axis=0)
+        return bool((a[:K] >= of_tasks * (1.0 - 1e-12)).all())
+
+    def _apart(self, a: Floats, aim: Floats | None, max_iter: int) -> tuple[Floats, int]:
+        """The same where there is nothing in common: every task on its own."""
+        problem, K = self.problem, self.problem.classes
+        if self.lassos is None:
+            self.lassos = LossLassos(problem.designs, units=problem.units, n_jobs=self.n_jobs)
+            self.lassos.warm(self.newton.form.coefs(self.newton.last))
+        n = np.array([design.n for design in problem.designs])
+        weights = a[K:] * n[:, None]
+        W, steps = self.lassos.solve(weights, None if aim is None else self.newton.form.coefs(aim), max_iter)
+        P = np.concatenate([np.zeros((K, problem.d)), W])
+        self.newton.last, self.newton.finished = P, not (self.lassos.status & OVERRUN).any()
+        return P.ravel(), int(steps.max())
 
 
 CommonGrams: TypeAlias = StackedGrams | LossGrams
