@@ -473,6 +473,8 @@ class CoupledRows:
             M = np.diag(nu[coupled] / a[coupled])
             if same:
                 M -= (part @ part.T) * between(inverses, coupled)[0]
+            elif len(coupled) <= BATCHED:
+                M -= np.einsum("ji,ijl,li->jl", part, between(inverses, coupled), part)
             else:
                 for of_task, inner in zip(part.T, between(inverses, coupled), strict=True):
                     M -= of_task[:, None] * inner * of_task
