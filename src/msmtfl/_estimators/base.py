@@ -60,12 +60,6 @@ from .survival import baseline_hazards
 LEVELS = ("common_level_", "level_at_", "level_ridge_")  # attributes of models whose intercepts share
 
 
-NO_BOUNDS = (
-    "bounds are not known to {} yet: its coefficients are sums of parts, or share a norm over the tasks. MSMTFL, LassoMTL "
-    "and MSMTFLClassifier take bounds; or leave bounds=None."
-)
-
-
 NO_GROUPS = (
     "feature_groups are not known to {}: its coefficients are sums of parts, or have no penalty that leaves any out. "
     "MSMTFL, LassoMTL, MSMTFLClassifier and L12MTL (and their searches) take groups; or leave feature_groups=None."
@@ -138,14 +132,9 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         return training(problem, keep)
 
     _of_msmtfl = True  # says what is a model of this package (`is_model`)
-    _bounded = True  # whether the model can keep coefficients within bounds
-
     def _bounds(self) -> Any:
         """Those of the coefficients, if there are any."""
-        bounds = getattr(self, "bounds", None)
-        if bounds is not None and not self._bounded:
-            raise ValueError(NO_BOUNDS.format(type(self).__name__))
-        return bounds
+        return getattr(self, "bounds", None)
 
     _grouped = True  # whether features can enter or leave together
 

@@ -18,6 +18,7 @@ from .._data.designs import NONE, Floats, Ints, with_rows
 from .certificates import CERTAIN, FAR, RowCertificate, full_rank, ridge_slack
 from .dual_points import Doubt, over_unit, vacuous
 from .penalties import bent, counted
+from .pressed import slack_of
 from .shared_moves import SharedMoves
 from .task_duals import duals, of_losses
 
@@ -159,13 +160,15 @@ def _gap(
     losses = sum(s * design.loss(w) for s, design, w in zip(scale, designs, W, strict=True))
     above = over_unit(float(losses + np.sum(2.0 * bound * np.abs(parts) + ridge * parts**2)), unit)
 
+    lost = slack_of(tasks, scale)
+
     def gain(noise: Floats) -> float:
         found = np.where(ridge > 0.0, ridge_slack(parts, bound, ridge, slopes + ridge * parts, noise, False), np.inf)
         linear = np.where(bound > 0.0, np.inf, (error + noise) * reach)
         by_slopes = float(np.where(fixed, 0.0, np.minimum(found, linear)).sum())
         by_slopes += sum(move.gain(s, hidden) for move, s, hidden in zip(moves, slopes, noise, strict=True))
-        by_slopes = over_unit(2.0 * by_slopes, unit)
-        return min(by_slopes, above)
+        by_slopes = over_unit(2.0 * (by_slopes + lost), unit)
+        return min(by_slopes, above) if np.isfinite(lost) else np.inf
 
     length = length * np.sqrt(np.append(yy.sum(), yy))[:, None]
     kkt = np.divide(error, length, out=np.zeros_like(slopes), where=length > 0.0).max(initial=0.0)

@@ -74,6 +74,13 @@ class Problem:
         return self.positive if self.bounds is None else self.bounds
 
     @property
+    def box(self) -> Box | None:
+        """The bounds (m, d), if there are any."""
+        if self.bounds is None and self.positive:
+            return Box(np.zeros((self.m, self.d)), np.full((self.m, self.d), np.inf))
+        return self.bounds
+
+    @property
     def one_sided(self) -> bool:
         """Whether every coefficient has a bound, so that more free features than samples can have one minimiser only."""
         if self.bounds is None:

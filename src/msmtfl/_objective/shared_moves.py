@@ -19,6 +19,7 @@ from scipy.linalg import qr, solve_triangular
 from .._data.designs import Floats, Ints
 from .certificates import full_rank
 from .dual_points import dependent_below, size_of_inverse
+from .pressed import unpressed
 from .task_duals import of_losses
 
 NEARLY = (
@@ -33,6 +34,7 @@ class SharedMoves:
     """
 
     def __init__(self, designs: Sequence[Any], scale: Floats, features: Ints):
+        designs = [unpressed(design) for design in designs]  # forces are in the slopes
         squares = np.sum([s * design.squares[features] for s, design in zip(scale, designs, strict=True)], axis=0)
         self.features = features[squares > 0.0]
         self.size = np.sqrt(squares[squares > 0.0])

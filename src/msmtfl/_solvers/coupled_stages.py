@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._data.designs import AnyData, Design, Floats
+from .._data.designs import Design, Floats
 from .._data.ridged import ridged
 from .._objective.certificates import (
     GAP,
@@ -19,10 +19,12 @@ from .._objective.certificates import (
 from .._objective.common_penalty import SharedNorm
 from .._objective.penalties import RowNorm
 from .._objective.pooling import PoolingRidge, certify_pooling, certify_ridges
+from .._objective.pressed import pressed
 from .._objective.problem import Problem
 from .._objective.row_certificates import certify_rows, row_violation
 from .._objective.task_norms import TaskNorms, certify_task_norms
 from .._runtime.progress import Listener
+from .coupled.around_bounds import within
 from .coupled.common_part import Stacked, settled
 from .proofs import Separation, rather_zero
 from .stages import Outcome
@@ -84,62 +86,81 @@ class PoolingSolver(Protocol):
 class RowStages:
     """Stages with a norm of every row."""
 
-    def __init__(self, rows: RowsSolver, designs: Sequence[Any], data: AnyData):
-        self.rows, self.designs, self.grams = rows, designs, None
-        self.separation = Separation(data)
+    def __init__(self, rows: RowsSolver, problem: Problem, lam: float):
+        self.rows, self.problem, self.lam, self.grams = rows, problem, lam, None
+        self.designs = problem.at(lam)
+        self.separation = Separation(problem.data)
+
+    def _proving(self) -> list[Any]:
+        """The tasks with the forces of bounds on the last solution."""
+        return list(pressed(self.problem, forces_at(self.rows)).at(self.lam))
 
     def solve(self, weights: RowNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         W, n_iter = self.rows.solve(weights, max_iter=max_iter)
-        W, proof = rather_zero(
-            W, certify_rows(self.designs, W, weights), lambda W: certify_rows(self.designs, W, weights)
-        )
+        designs = self._proving()
+        W, proof = rather_zero(W, certify_rows(designs, W, weights), lambda W: certify_rows(designs, W, weights))
         for _ in self.designs:
             listener.task_done()
         self.separation.warn({i: proof.dependent[i] for i in proof.escapes})
         return Outcome(W, n_iter, self.rows.finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: RowNorm, W: Floats) -> float:
-        return row_violation(self.designs, W, weights)
+        return row_violation(self._proving(), W, weights)
+
+
+def forces_at(solver: Any) -> Floats | None:
+    """The forces (m, d) of bounds on what a solver has found last, if there are any."""
+    forces: Floats | None = getattr(solver, "forces", None)
+    return forces
 
 
 class CommonStages:
     """Stages in (b, V): points are (1, p), weights a `SharedNorm`; what is proven is about W = b + V."""
 
-    def __init__(self, lassos: CommonSolver, data: AnyData | None = None):
+    def __init__(self, lassos: CommonSolver, problem: Problem):
         self.lassos: Any = lassos
+        self.problem = problem
         self.grams = lassos.grams
         self.designs: list[Any] = [lassos.stacked]
         self.scale = 0.5 * lassos.stacked.m
-        self.separation = None if data is None else Separation(data)
+        self.separation = Separation(problem.data)
+
+    def _proving(self) -> list[Any]:
+        """The tasks with the forces of bounds on the last solution."""
+        parts: list[Any] = pressed(self.problem, forces_at(self.lassos)).designs
+        return parts
+
+    def _settled(self, weights: SharedNorm, P: Floats) -> Floats:
+        m = self.lassos.stacked.m
+        P = settled(weights, P, m)
+        return within(self.problem, P.reshape(m + 1, -1)).ravel()
 
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         stacked, a = self.lassos.stacked, self.scale * weights.weights()
         P, rounds = self.lassos.solve(a, last[0], max_iter)
-        P = settled(weights, P, stacked.m)
-        proof = certify_rows(stacked.parts, stacked.sums(P), weights)
+        P, parts = self._settled(weights, P), self._proving()
+        proof = certify_rows(parts, stacked.sums(P), weights)
         if proof.gap > GAP and self.lassos.finished and hasattr(self.lassos, "repair"):
-            better = settled(weights, self.lassos.repair(P, a, last[0]), stacked.m)
-            again = certify_rows(stacked.parts, stacked.sums(better), weights)
+            better = self._settled(weights, self.lassos.repair(P, a, last[0]))
+            again = certify_rows(parts, stacked.sums(better), weights)
             if again.gap < proof.gap:
                 P, proof = better, again
-        P, proof = rather_zero(P, proof, lambda P: certify_rows(stacked.parts, stacked.sums(P), weights))
+        P, proof = rather_zero(P, proof, lambda P: certify_rows(parts, stacked.sums(P), weights))
         for _ in stacked.parts:
             listener.task_done()
-        if self.separation is not None:
-            self.separation.warn({i: proof.dependent[i] for i in proof.escapes})
+        self.separation.warn({i: proof.dependent[i] for i in proof.escapes})
         finished = self.lassos.finished
         return Outcome(P[None], rounds, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: SharedNorm, P: Floats) -> float:
-        stacked = self.lassos.stacked
-        return row_violation(stacked.parts, stacked.sums(P[0]), weights)
+        return row_violation(self._proving(), self.lassos.stacked.sums(P[0]), weights)
 
 
 class RidgedCommonStages(CommonStages):
     """The same with a ridge on b and V: then these are what is unique, and what is proven is about them."""
 
-    def __init__(self, lassos: CommonSolver):
-        super().__init__(lassos)
+    def __init__(self, lassos: CommonSolver, problem: Problem):
+        super().__init__(lassos, problem)
         self.designs = [ridged(lassos.stacked, lassos.ridge)]
 
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
@@ -164,22 +185,26 @@ class RidgedCommonStages(CommonStages):
 
 
 class RidgedLossStages(RidgedCommonStages):
-    """The same under a loss that is not squared."""
+    """The same under a loss that is not squared, or with bounds."""
 
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         stacked = self.lassos.stacked
         P, rounds = self.lassos.solve(self.scale * weights.weights(), last[0], max_iter)
-        proof = certify_common_ridges(stacked, P, weights, self.lassos.ridge)
+        proof = certify_common_ridges(self._proving(), P, weights, self.lassos.ridge)
         for _ in stacked.parts:
             listener.task_done()
         outcome = Outcome(P[None], rounds, self.lassos.finished, proof.gap, proof.kkt, proof.unique, proof.dependent)
         return replace(outcome, doubt=proof.doubt)
 
+    def violation(self, weights: SharedNorm, P: Floats) -> float:
+        return certify_common_ridges(self._proving(), P[0], weights, self.lassos.ridge).kkt
 
-def certify_common_ridges(stacked: Stacked, P: Floats, norm: SharedNorm, ridge: Floats) -> RowCertificate:
+
+def certify_common_ridges(parts: Sequence[Any], P: Floats, norm: SharedNorm, ridge: Floats) -> RowCertificate:
     """Of b and V with a ridge on both, whatever the loss is."""
-    A, height = 0.5 * stacked.m * norm.weights(), stacked.m + 1
-    return certify_ridges(stacked.parts, P, A.reshape(height, -1), ridge.reshape(height, -1), stacked.scale)
+    m, scale = len(parts), np.array([1.0 / part.n for part in parts])
+    A, height = 0.5 * m * norm.weights(), m + 1
+    return certify_ridges(parts, P, A.reshape(height, -1), ridge.reshape(height, -1), scale)
 
 
 class PoolingStages:
@@ -189,17 +214,21 @@ class PoolingStages:
         self.pooling, self.grams = pooling, pooling
         self.designs = [AllTasks(pooling.problem.designs)]
 
+    def _proving(self) -> list[Any]:
+        designs: list[Any] = pressed(self.pooling.problem, forces_at(self.pooling)).designs
+        return designs
+
     def solve(self, weights: PoolingRidge, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         b, V = self.pooling.one(weights.k, weights.k_common)
         P = np.concatenate([b, V.ravel()])
-        proof = certify_pooling(self.pooling.problem.designs, P, weights)
+        proof = certify_pooling(self._proving(), P, weights)
         for _ in V:
             listener.task_done()
         steps, finished = self.pooling.steps, self.pooling.finished
         return Outcome(P[None], steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: PoolingRidge, P: Floats) -> float:
-        return certify_pooling(self.pooling.problem.designs, P[0], weights).kkt
+        return certify_pooling(self._proving(), P[0], weights).kkt
 
 
 class AllTasks:
@@ -223,9 +252,13 @@ class TaskNormStages:
         if near is not None:
             solver.warm(near)
 
+    def _proving(self) -> list[Any]:
+        designs: list[Any] = pressed(self.problem, forces_at(self.solver)).designs
+        return designs
+
     def solve(self, weights: TaskNorms, last: Floats, max_iter: int, listener: Listener) -> Outcome:
-        designs = self.problem.designs
         P, steps = self.solver.solve(weights, max_iter)
+        designs = self._proving()
         proof = certify_task_norms(designs, P, weights)
         P, proof = rather_zero(P, proof, lambda P: certify_task_norms(designs, P, weights))
         for _ in designs:
@@ -234,7 +267,7 @@ class TaskNormStages:
         return Outcome(flat, steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: TaskNorms, P: Floats) -> float:
-        return certify_task_norms(self.problem.designs, P[0].reshape(weights.height, -1), weights).kkt
+        return certify_task_norms(self._proving(), P[0].reshape(weights.height, -1), weights).kkt
 
 
 class CountedTasks:

@@ -104,7 +104,7 @@ def _solver_for(
         rows.at(lam)
         if near is not None:
             rows.warm(near)
-        return RowStages(rows, problem.at(lam), problem.data)
+        return RowStages(rows, problem, lam)
     if penalty.structure == GIVEN:
         return GivenStages(problem, lam, problem.data)
     if penalty.structure == POOLING:
@@ -116,8 +116,8 @@ def _solver_for(
     if near is not None:
         common.warm(near)
     if common.ridge is None:
-        return CommonStages(common, problem.data)
-    return RidgedCommonStages(common) if problem.loss.squared else RidgedLossStages(common)
+        return CommonStages(common, problem)
+    return RidgedCommonStages(common, problem) if _plain(problem) else RidgedLossStages(common, problem)
 
 
 def lassos_for(
@@ -171,6 +171,11 @@ def _lassos_for(
     )
 
 
+def _plain(problem: Problem) -> bool:
+    """Whether what couples the tasks is solved by itself: under squared loss, without bounds."""
+    return problem.loss.squared and problem.box is None
+
+
 def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | None = None) -> Any:
     """A problem with a norm of every row."""
     if has_one_level(problem):
@@ -181,7 +186,7 @@ def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | No
 def _rows_for(problem: Problem, grams: list[Gram] | None, n_jobs: int | None) -> CoupledRows | LossRows | GroupedRows:
     if problem.groups is not None:
         return GroupedRows(problem, problem.groups, grams, n_jobs)
-    if not problem.loss.squared:
+    if not _plain(problem):
         return LossRows(problem, n_jobs)
     return CoupledRows(
         problem.designs,
@@ -202,7 +207,7 @@ def common_for(problem: Problem, grams: CommonGrams | None = None, n_jobs: int |
 
 
 def _common_for(problem: Problem, grams: CommonGrams | None, n_jobs: int | None) -> CommonSolver:
-    if not problem.loss.squared:
+    if not _plain(problem):
         return LossCommon(problem, grams if isinstance(grams, LossGrams) else None, n_jobs)
     grams = grams if isinstance(grams, StackedGrams) else StackedGrams(problem.designs, n_jobs=n_jobs)
     return StackedLassos(grams, units=problem.units, n_jobs=n_jobs)
@@ -212,12 +217,12 @@ def pooling_for(problem: Problem, known: AnyPooling | None = None) -> AnyPooling
     """A problem with a common part and deviations that have ridges only; as it is, if it was made before."""
     if known is not None:
         return known
-    return Pooling(problem) if problem.loss.squared else LossPooling(problem)
+    return Pooling(problem) if _plain(problem) else LossPooling(problem)
 
 
 def task_norms_for(problem: Problem, known: Pooling | None = None) -> AnyTaskNorms:
     """A problem with a norm of every task's deviations; `known` are the directions of its tasks, if they are known."""
-    return TaskNormSolver(problem, known) if problem.loss.squared else LossTaskNorms(problem)
+    return TaskNormSolver(problem, known) if _plain(problem) else LossTaskNorms(problem)
 
 
 def caches_for(problem: Problem, structure: str, **options: float | None) -> Any:
@@ -225,8 +230,8 @@ def caches_for(problem: Problem, structure: str, **options: float | None) -> Any
     if structure == POOLING:
         return pooling_for(problem)
     if structure == ROBUST:
-        return Pooling(problem) if problem.loss.squared else None
-    if not problem.loss.squared:
+        return Pooling(problem) if _plain(problem) else None
+    if not (_plain(problem) if structure == COMMON else problem.loss.squared):
         return LossGrams(problem) if structure == COMMON else []
     if structure == ROWS and problem.groups is not None:
         structure = LASSOS

@@ -32,7 +32,7 @@ class Pooled(AddTaskMixin):
     feature_units_: Floats
     relax = False  # ridges leave no coefficient out: there is no support to refit
     _of_several = "the smallest common values are returned"
-    _bounded = _grouped = False
+    _grouped = False
     _can_scale_numbers = True
 
     def _check_common(self) -> None:

@@ -28,7 +28,7 @@ class Robust(AddTaskMixin):
     coef_deviation_: Floats
     coef_shared_: Floats
     _of_several = "one of them is returned"
-    _bounded = _grouped = False
+    _grouped = False
 
     def _check_common(self) -> None:
         super()._check_common()

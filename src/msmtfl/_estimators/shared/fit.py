@@ -25,7 +25,7 @@ class Sharing(AddTaskMixin):
     """What fits and searches of models with common values share: they solve for P, b and V, and are about W = b + V to
     the outside."""
 
-    _bounded = _grouped = False
+    _grouped = False
 
     _of_several = "which of them is returned depends on the start"
 

@@ -1,15 +1,16 @@
-"""Losses that are not squared in models with a common part: Newton steps around `StackedLassos`."""
+"""Losses that are not squared, or bounds, in models with a common part: steps around `StackedLassos`."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..._data.designs import Floats, Ints
 from ..._objective.problem import Problem
+from .around_bounds import around, forces_of, within
 from .common_part import Stacked, StackedGrams, StackedLassos
-from .newton_around import CommonStage, NewtonAround, finite, mean_of_tasks
+from .newton_around import CommonStage, finite, mean_of_tasks
 
 # ------------------------------------------------------------------ a common part
 
@@ -68,22 +69,28 @@ class LossGrams:
 
 
 class LossCommon:
-    """What `StackedLassos` is for squared loss: the problem in (b, V); points P are (p,)."""
+    """What `StackedLassos` is for squared loss without bounds: the problem in (b, V); points P are (p,)."""
 
     def __init__(self, problem: Problem, grams: LossGrams | None = None, n_jobs: int | None = None):
         self.problem, self.grams = problem, LossGrams(problem) if grams is None else grams
         self.stacked = self.grams.stacked
-        self.newton = NewtonAround(problem, _OfCommon(problem, n_jobs))
+        self.newton = around(problem, _OfCommon(problem, n_jobs))
         self.ridge: Floats | None = None
-        self.solver: NewtonAround[CommonStage] | None = None
+        self.solver: Any = None
 
     @property
     def finished(self) -> bool:
-        return self.newton.finished
+        return bool(self.newton.finished)
+
+    @property
+    def forces(self) -> Floats | None:
+        """(m, d): multipliers of the bounds at the last solution, if there are any."""
+        return forces_of(self.newton)
 
     @property
     def slid(self) -> bool:
-        return bool(self.newton.inner is not None and self.newton.inner.slid)
+        inner = self.newton.inner
+        return bool(inner is not None and getattr(inner, "inner", inner).slid)
 
     def at(self, ridge: Floats | None) -> None:
         """Have this ridge (p,), in sums, from the next solve on."""
@@ -91,7 +98,7 @@ class LossCommon:
 
     def warm(self, P: Floats) -> None:
         """Start the next solve from P instead of from the last solution."""
-        self.newton.last = np.reshape(P, self.newton.last.shape).copy()
+        self.newton.last = within(self.problem, np.reshape(P, self.newton.last.shape).copy())
 
     def solve(self, a: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, int]:
         """P for the weights a (p,), in sums; and the Newton steps."""

@@ -1,10 +1,10 @@
-"""Losses that are not squared in partial pooling: Newton steps around `Pooling`."""
+"""Losses that are not squared, or bounds, in partial pooling: steps around `Pooling`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from ..._data.designs import Floats, Ints
 from ..._objective.pooling import PoolingRidge
 from ..._objective.problem import Problem
 from ..stages import SETTLED
-from .newton_around import LIKELY, NewtonAround
+from .around_bounds import AroundBounds, around, forces_of
+from .newton_around import LIKELY
 from .pooling import PooledFit, Pooling, sizes
 
 # ------------------------------------------------------------------ ridges only
@@ -50,16 +51,21 @@ class _OfPooling:
 
 
 class LossPooling:
-    """What `Pooling` is for squared loss: partial pooling at any strengths, from the strongest on."""
+    """What `Pooling` is for squared loss without bounds: partial pooling at any strengths, from the strongest on."""
 
     def __init__(self, problem: Problem):
-        self.problem, self.newton = problem, NewtonAround(problem, _OfPooling(problem))
+        self.problem, self.newton = problem, around(problem, _OfPooling(problem))
         self.n = float(sum(design.n for design in problem.designs))
         self.steps = 1
 
     @property
     def finished(self) -> bool:
-        return self.newton.finished
+        return bool(self.newton.finished)
+
+    @property
+    def forces(self) -> Floats | None:
+        """(m, d): multipliers of the bounds at the last solution, if there are any."""
+        return forces_of(self.newton)
 
     def one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
         """b (d,) and V (m, d) at one point."""
@@ -77,22 +83,33 @@ class LossPooling:
         return PooledFit(B, W)
 
     def degrees(self, k: float, k_common: float) -> Floats:
-        """(m,): how much the fitted values of every task follow its own targets, by the parabolas at the solution."""
+        """(m,): how much the fitted values of every task follow its own targets, by the parabolas at the solution; as if
+        coefficients had no bounds."""
         self.one(k, k_common)
-        return np.asarray(self.newton.inner.degrees(k, k_common))
+        return np.asarray(_without_bounds(self.newton).degrees(k, k_common))
 
     def likely(self, k_common: float, samples: float) -> float:
         """The k of the largest marginal likelihood of the targets that the parabolas have at the solution (penalised
-        quasi-likelihood), a few times anew with that k."""
+        quasi-likelihood), a few times anew with that k. Bounds have no part in it."""
+        if self.problem.loss.squared:
+            return _without_bounds(self.newton).likely(k_common, samples)
         k = sizes(self.problem)[0]
         for _ in range(LIKELY):
             self.one(k, k_common)
             if self.newton.inner is None:  # no parabola was solved: no feature tells tasks from each other
                 return np.inf
-            k, before = float(self.newton.inner.likely(k_common, samples)), k
+            k, before = float(_without_bounds(self.newton).likely(k_common, samples)), k
             if k == before or (np.isinf(k) and np.isinf(k_common)):
                 break
         return k
+
+
+def _without_bounds(newton: Any) -> Pooling:
+    """What solved the last parabolas, or would, if coefficients had no bounds."""
+    around = newton if isinstance(newton, AroundBounds) else newton.inner
+    if isinstance(around, AroundBounds):
+        return Pooling(replace(around.problem, bounds=None, positive=False))
+    return cast(Pooling, around)
 
 
 AnyPooling: TypeAlias = Pooling | LossPooling

@@ -1,15 +1,15 @@
-"""A norm of every task's deviations under a loss that is not squared: Newton steps around `task_norms.py`."""
+"""A norm of every task's deviations under a loss that is not squared, or with bounds: steps around `task_norms.py`."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..._data.designs import Floats, Ints
 from ..._objective.problem import Problem
 from ..._objective.task_norms import TaskNorms, without
-from .newton_around import NewtonAround
+from .around_bounds import around, forces_of, within
 from .task_norms import TaskNormSolver
 
 
@@ -43,12 +43,17 @@ class _OfTaskNorms:
 
 
 class LossTaskNorms:
-    """What `TaskNormSolver` is for squared loss, for penalties of one kind."""
+    """What `TaskNormSolver` is for squared loss without bounds, for penalties of one kind."""
 
     def __init__(self, problem: Problem):
         self.problem, self.steps, self.finished = problem, 0, True
         self.near: Floats | None = None
-        self.newton: NewtonAround[TaskNorms] | None = None
+        self.newton: Any = None
+
+    @property
+    def forces(self) -> Floats | None:
+        """(m, d): multipliers of the bounds at the last solution, if there are any."""
+        return None if self.newton is None else forces_of(self.newton)
 
     def warm(self, P: Floats) -> None:
         """Start the next solve from P (height, d) instead of from the last solution."""
@@ -57,9 +62,9 @@ class LossTaskNorms:
     def solve(self, penalty: TaskNorms, max_iter: int = 0) -> tuple[Floats, int]:
         """The point (height, d), and Newton steps."""
         if self.newton is None:
-            self.newton = NewtonAround(self.problem, _OfTaskNorms(self.problem, penalty))
+            self.newton = around(self.problem, _OfTaskNorms(self.problem, penalty))
         if self.near is not None:
-            self.newton.last, self.near = self.near.copy(), None
+            self.newton.last, self.near = within(self.problem, self.near.copy()), None
         P, self.steps = self.newton.solve(penalty, max_iter=max_iter)
         self.finished = self.newton.finished
         return P, self.steps
