@@ -59,3 +59,4 @@ cdef class Arrow(Descent):
     cdef void _lower(self, double left) noexcept nogil
     cdef void _factor(self) noexcept nogil
     cdef int _run(self, double[:, ::1] aim, double[:, ::1] unit, Py_ssize_t max_rounds, bint project) noexcept nogil
+    cdef void _answer(self) noexcept nogil

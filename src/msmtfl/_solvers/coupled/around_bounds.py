@@ -26,6 +26,7 @@ from ..stages import SETTLED
 from .newton_around import Form, NewtonAround, Stage
 
 STIFF = 1e2  # of springs, over the sum of squares of a column
+SLOW, STIFFER, STIFFEST = 0.2, 10.0, 1e7  # a share from which on springs are too soft; by what they become stiffer; limit
 REACHED = 1e-13  # distance to the bounds, as a correlation, at which forces are right
 ROUNDS = 60  # times that forces are found anew; it takes about five
 PATIENCE = 3  # of these without progress, before rounding is blamed
@@ -36,7 +37,7 @@ RESTS = 20  # times that features may come to rest on the way
 SMALL = 1e-6  # a coefficient, as a correlation, that may be 0
 INSIDE = 1e-9  # share by which the gradients of features at rest are smaller than they may be
 NUDGES = 8  # of a sum by one unit in its last place
-NOISE = 1e-14  # of the objective: what rounding may hide
+NOISE, HIDDEN = 1e-14, 1e-11  # of the objective: what rounding may hide, of one value and of steps near the end
 
 
 class AroundBounds(Generic[Stage]):
@@ -60,7 +61,7 @@ class AroundBounds(Generic[Stage]):
         self.inner: Any = None
         self.work: Ints = np.arange(problem.d)
         squares = np.array([design.squares for design in problem.designs])
-        self.root, self.stiff = np.sqrt(squares), np.where(squares > 0.0, STIFF * squares, 1.0)
+        self.root = np.sqrt(squares)
         kappa = form.kappa
         self.unit = 0.5 * float(sum(k * design.yy for k, design in zip(kappa, self.designs, strict=True)))
 
@@ -82,6 +83,7 @@ class AroundBounds(Generic[Stage]):
             W = self.form.coefs(P)
             self.forces = -outwards(self.box, np.where(W == 0.0, self._slopes(W), 0.0))
         best, idle, total, self.finished = np.inf, 0, 0, False
+        self.stiff, self.before = np.where(self.root > 0.0, STIFF * self.root**2, 1.0), np.full_like(self.root, np.inf)
         self._targets()
         for step in range(ROUNDS):
             P, steps, settled = self._with_springs(penalty, P, aim, accuracy, max_iter - total if max_iter else SETS)
@@ -94,6 +96,7 @@ class AroundBounds(Generic[Stage]):
                 W = self.form.coefs(P)
                 stretched = np.maximum(stretched, np.abs(W - before))
             error = float(np.max(stretched * self.root / self.lengths, initial=0.0))
+            self._stiffen(stretched)
             idle = 0 if error < 0.5 * best else idle + 1
             best = min(best, error)
             if not settled or (max_iter and total >= max_iter):
@@ -104,6 +107,13 @@ class AroundBounds(Generic[Stage]):
         P = self._at_rest(penalty, self._on_bounds(P), REACHED)
         self.last = P
         return P.copy(), max(total, 1)
+
+    def _stiffen(self, stretched: Floats) -> None:
+        """Have stiffer springs where they are stretched hardly less than before: a norm of few coefficients that are all but
+        0 is itself as stiff."""
+        slow = (stretched > SLOW * self.before) & (self.stiff < STIFFEST * self.root**2)
+        self.stiff[slow] *= STIFFER
+        self.before = np.where(slow, np.inf, stretched)
 
     def _targets(self) -> None:
         """Lengths (m, 1) that distances are relative to: those of the targets."""
@@ -134,8 +144,8 @@ class AroundBounds(Generic[Stage]):
                 P, value = to, new
                 continue
             P, value, moved = self._towards(penalty, P, to, value, new)
-            if not moved:
-                return P, step + 1, True
+            if not moved:  # rounding hides what is gained
+                return to if new <= value + HIDDEN * (abs(value) + self.unit) else P, step + 1, True
         return P, most, False
 
     def _sprung(self, on: Floats) -> Problem:

@@ -12,6 +12,8 @@ from ..._objective.task_norms import TaskNorms, without
 from .around_bounds import around, forces_of, within
 from .task_norms import TaskNormSolver
 
+TINY = 1e-11  # size of a deviation, as a correlation, that is rounding
+
 
 class _OfTaskNorms:
     """A common part and V: all features are always in work."""
@@ -67,7 +69,23 @@ class LossTaskNorms:
             self.newton.last, self.near = within(self.problem, self.near.copy()), None
         P, self.steps = self.newton.solve(penalty, max_iter=max_iter)
         self.finished = self.newton.finished
+        if self.problem.box is not None:
+            P = self.newton.last = within(self.problem, self._tidied(P))
         return P, self.steps
+
+    def _tidied(self, P: Floats) -> Floats:
+        """The point with 0 for all deviations of a task, or a row of P, where rounding is all there is of it: a norm of it has
+        no direction."""
+        m, problem = self.problem.m, self.problem
+        lengths = np.sqrt([max(float(design.yy), 0.0) for design in problem.designs])[:, None]
+        tiny = np.abs(P) * np.tile(np.sqrt([design.squares for design in problem.designs]), (2, 1))[-len(P) :] <= (
+            TINY * np.tile(np.where(lengths > 0.0, lengths, 1.0), (2, 1))[-len(P) :]
+        )
+        out = P.copy()
+        out[-m:][tiny[-m:].all(axis=1)] = 0.0
+        if len(P) == 2 * m:
+            out[:m, tiny[:m].all(axis=0)] = 0.0
+        return out
 
 
 AnyTaskNorms: TypeAlias = TaskNormSolver | LossTaskNorms
