@@ -12,8 +12,8 @@ from .designs import Coefs, Design, Floats, Ints, with_rows
 
 
 class Ridged:
-    """A design with the ridge r (d,) >= 0; its Gram matrix is that of the design with r added to the diagonal. With `rest` (d,)
-    coefficients are drawn there, not to 0."""
+    """A design with the ridge r (d,) >= 0; its Gram matrix is that of the design with r added to the diagonal. With `rest`
+    (d,) coefficients are drawn there, not to 0."""
 
     def __init__(self, base: Any, ridge: Floats, rest: Floats | None = None):
         self.base, self.ridge, self.rest = base, ridge, rest

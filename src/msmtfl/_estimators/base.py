@@ -132,6 +132,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         return training(problem, keep)
 
     _of_msmtfl = True  # says what is a model of this package (`is_model`)
+
     def _bounds(self) -> Any:
         """Those of the coefficients, if there are any."""
         return getattr(self, "bounds", None)

@@ -6,9 +6,9 @@ at its upper one. For every choice of forces
     min over the bounds of F(W)   >=   min over all W of F(W) - sum_ij u_ij (w_ij - bound_ij)
 
 so that a dual point of the problem on the right, which has no bounds, proves how good a W within the bounds is: x_j'p + u_j
-takes the place of x_j'p in every condition, and what is left, sum_ij u_ij (w_ij - bound_ij), comes to the gap. (It is 0 where
-only coefficients that are at their bounds are pressed.) That is so whatever the loss and the penalty are. Forces are on the
-scale of a task's own sums. Solvers suggest them; they are believed no more than a W is.
+takes the place of x_j'p in every condition, and what is left, sum_ij u_ij (w_ij - bound_ij), comes to the gap. (It is 0
+where only coefficients that are at their bounds are pressed.) That is so whatever the loss and the penalty are. Forces are
+on the scale of a task's own sums. Solvers suggest them; they are believed no more than a W is.
 """
 
 from __future__ import annotations

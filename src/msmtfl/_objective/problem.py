@@ -80,6 +80,11 @@ class Problem:
             return Box(np.zeros((self.m, self.d)), np.full((self.m, self.d), np.inf))
         return self.bounds
 
+    def within(self, W: Floats) -> Floats:
+        """W (m, d), or the nearest there is within the bounds: sums of parts may leave them by rounding."""
+        box = self.box
+        return W if box is None else np.clip(W, box.low, box.high)
+
     @property
     def one_sided(self) -> bool:
         """Whether every coefficient has a bound, so that more free features than samples can have one minimiser only."""

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from .._data.designs import Floats
 from .._objective.class_tasks import classes_together
-from .._objective.common_penalty import CappedDeviations
-from .._objective.penalties import Penalty
+from .._objective.common_penalty import CappedDeviations, SharedNorm
+from .._objective.penalties import Penalty, RowNorm
+from .._objective.pooling import PoolingRidge
+from .._objective.pressed import pressed
 from .._objective.problem import Problem
+from .._objective.task_norms import TaskNorms
 from .class_stages import ClassStages
 from .coupled.common_part import Stacked, StackedGrams, StackedLassos
 from .coupled.coupled_rows import CoupledRows
@@ -223,6 +226,51 @@ def pooling_for(problem: Problem, known: AnyPooling | None = None) -> AnyPooling
 def task_norms_for(problem: Problem, known: Pooling | None = None) -> AnyTaskNorms:
     """A problem with a norm of every task's deviations; `known` are the directions of its tasks, if they are known."""
     return TaskNormSolver(problem, known) if _plain(problem) else LossTaskNorms(problem)
+
+
+# ------------------------------------------------------------------ what bounds press with
+
+
+def pressed_rows(problem: Problem, norm: RowNorm, lam: float, W: Floats) -> Problem:
+    """The problem with the forces of its bounds, if it has any, at a solution W (m, d) with a norm of every row; they are
+    found anew from there."""
+    if problem.box is None:
+        return problem
+    rows: Any = _rows_for(problem, None, None)
+    rows.at(lam)
+    rows.warm(W)
+    rows.solve(norm)
+    return cast(Problem, pressed(problem, rows.forces))
+
+
+def pressed_common(problem: Problem, norm: SharedNorm, ridge: Floats | None, P: Floats) -> Problem:
+    """The same at a solution P (p,) with a common part."""
+    if problem.box is None:
+        return problem
+    common: Any = _common_for(problem, None, None)
+    common.at(ridge)
+    common.warm(P)
+    common.solve(0.5 * problem.m * norm.weights(), P)
+    return cast(Problem, pressed(problem, common.forces))
+
+
+def pressed_pooling(problem: Problem, penalty: PoolingRidge) -> Problem:
+    """The same for partial pooling."""
+    if problem.box is None:
+        return problem
+    pooling: Any = pooling_for(problem)
+    pooling.one(penalty.k, penalty.k_common)
+    return cast(Problem, pressed(problem, pooling.forces))
+
+
+def pressed_task_norms(problem: Problem, penalty: TaskNorms, P: Floats) -> Problem:
+    """The same at a solution P (height, d) with a norm of every task's deviations."""
+    if problem.box is None:
+        return problem
+    solver: Any = task_norms_for(problem)
+    solver.warm(P)
+    solver.solve(penalty)
+    return cast(Problem, pressed(problem, solver.forces))
 
 
 def caches_for(problem: Problem, structure: str, **options: float | None) -> Any:

@@ -209,6 +209,7 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         class_weight=None,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         relax=False,
         tol=1e-8,
@@ -230,6 +231,7 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.relax = relax
         self.tol = tol
@@ -488,6 +490,7 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         class_weight=None,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         relax=False,
         tol=1e-8,
@@ -512,6 +515,7 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.relax = relax
         self.tol = tol

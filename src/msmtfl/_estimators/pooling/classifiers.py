@@ -64,8 +64,11 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         How intercepts share. "task": every task has its own, which is not penalised.
         "shrunk": they are random as well, drawn to a common level; see :class:`MSMTFL`.
     bounds : pair (low, high), optional
-        Bounds of the coefficients, which this model does not know yet: anything but None is
-        an error.
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
+        sums of parts here; the parts have none of their own.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
     unknown_category : {"error", "baseline"}, default="error"
@@ -189,6 +192,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         class_weight=None,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         tol=1e-8,
         unknown_task="error",
@@ -204,6 +208,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.tol = tol
         self.unknown_task = unknown_task
@@ -284,8 +289,11 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         How intercepts share. "task": every task has its own, which is not penalised.
         "shrunk": they are random as well, drawn to a common level; see :class:`MSMTFL`.
     bounds : pair (low, high), optional
-        Bounds of the coefficients, which this model does not know yet: anything but None is
-        an error.
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
+        sums of parts here; the parts have none of their own.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
     unknown_category : {"error", "baseline"}, default="error"
@@ -440,6 +448,7 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         class_weight=None,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         tol=1e-8,
         unknown_task="error",
@@ -461,6 +470,7 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.tol = tol
         self.unknown_task = unknown_task

@@ -85,8 +85,11 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
     bounds : pair (low, high), optional
-        Bounds of the coefficients, which this model does not know yet: anything but None is
-        an error.
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
+        sums of parts here; the parts have none of their own.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
     unknown_category : {"error", "baseline"}, default="error"
@@ -216,6 +219,7 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         class_weight=None,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         relax=False,
         tol=1e-8,
@@ -237,6 +241,7 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.relax = relax
         self.tol = tol
@@ -346,8 +351,11 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
     bounds : pair (low, high), optional
-        Bounds of the coefficients, which this model does not know yet: anything but None is
-        an error.
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
+        sums of parts here; the parts have none of their own.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
     unknown_category : {"error", "baseline"}, default="error"
@@ -516,6 +524,7 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         class_weight=None,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         relax=False,
         tol=1e-8,
@@ -543,6 +552,7 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.relax = relax
         self.tol = tol

@@ -24,6 +24,7 @@ from ..._objective.row_certificates import certify_rows
 from ..._objective.theta import unit
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each
+from ..._solvers.coupled.around_bounds import within
 from ..._solvers.coupled.common_part import Stacked, settled
 from ..._solvers.coupled.loss_common import CommonGrams, CommonSolver
 from ..._solvers.coupled_stages import certify_common_ridges
@@ -31,7 +32,7 @@ from ..._solvers.degrees import Form, common_form, curved, face, traces
 from ..._solvers.largest_lam import first_gradient, of_lasso
 from ..._solvers.lassos.proximal_newton import MANY
 from ..._solvers.one_level import has_one_level
-from ..._solvers.solvers import COMMON, caches_for, common_for
+from ..._solvers.solvers import COMMON, caches_for, common_for, pressed_common
 from ..._solvers.stages import CONVEX, DENSE, FULL, REPEATS, SEPARATED, UNFINISHED, algorithm_1, run, same
 from ..crowding import Crowding
 from ..grids import read_lams, read_ratios, read_theta_ratios
@@ -262,13 +263,15 @@ class SharedSurface(StagedSolutions):
             penalty = self.grid.penalty(one.k, one.l, problem)
             norm, ridge = penalty.weights(bent(slopes)), penalty.ridge()
             with self._at_level(place):
-                if ridge is not None and not problem.loss.squared:
-                    proofs.append(certify_common_ridges(stacked, self.point_at(place), norm, ridge))
+                P = self.point_at(place)
+                designs = pressed_common(problem, norm, ridge, P).designs
+                if ridge is not None and (problem.box is not None or not problem.loss.squared):
+                    proofs.append(certify_common_ridges(designs, P, norm, ridge))
                 elif ridge is not None:
                     a = 0.5 * problem.m * norm.weights()
-                    proofs.append(certify(ridged(stacked, ridge), self.point_at(place), a))
+                    proofs.append(certify(ridged(stacked, ridge), P, a))
                 else:
-                    proofs.append(certify_rows(problem.designs, self.coefs([place])[0], norm))
+                    proofs.append(certify_rows(designs, self.coefs([place])[0], norm))
         return np.array([proof.relative_gap for proof in proofs]), np.array([proof.unique for proof in proofs])
 
 
@@ -499,6 +502,7 @@ class _Walk:
             lassos.warm(self.P[before])
         P, steps = lassos.solve(0.5 * m * norm.weights(), None if before == NONE else self.P[before], self.max_iter)
         P = P if lassos.ridge is not None else settled(norm, P, m)
+        P = within(self.problem, P.reshape(m + 1, -1)).ravel()
         place, parts = len(self.solved), P.reshape(m + 1, -1)
         W, used = parts[0] + parts[1:], np.flatnonzero(parts[0])
         at = np.flatnonzero(W)

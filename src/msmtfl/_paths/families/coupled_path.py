@@ -24,7 +24,7 @@ from ..._solvers.degrees import Form, block_form, curved, group_form, level_form
 from ..._solvers.gram import Gram
 from ..._solvers.largest_lam import first_gradient, of_lasso
 from ..._solvers.one_level import has_one_level
-from ..._solvers.solvers import ROWS, caches_for, rows_for
+from ..._solvers.solvers import ROWS, caches_for, pressed_rows, rows_for
 from ..._solvers.stages import SETTLED
 from ..grids import read_lams, read_ratios
 from ..solutions import Solutions, Solved
@@ -232,8 +232,9 @@ class RowSurface(Solutions):
     def _proofs(self) -> list[RowCertificate]:
         problem, out = self._data(), []
         for place, norm in enumerate(self._norms):
+            W, lam = self.coefs([place])[0], self._ridge_lam(place)
             with self._at_level(place):
-                out.append(certify_rows(problem.at(self._ridge_lam(place)), self.coefs([place])[0], norm))
+                out.append(certify_rows(pressed_rows(problem, norm, lam, W).at(lam), W, norm))
         return out
 
     @cached_property

@@ -18,7 +18,7 @@ from ..._objective.problem import Problem
 from ..._runtime.progress import one_blas_thread
 from ..._solvers.coupled.loss_pooling import AnyPooling
 from ..._solvers.coupled.pooling import PooledFit, sizes
-from ..._solvers.solvers import pooling_for
+from ..._solvers.solvers import pooling_for, pressed_pooling
 from ..solutions import Solutions, TaskCoefs
 
 # The default grid, relative to the mean over features and tasks of a column's sum of squares (in the units of its penalty):
@@ -176,7 +176,8 @@ class PoolingSurface(Solutions):
             b, W = self.common[place], self.coefs_of[place]
             penalty = self.grid.penalty(k, l, self._data())
             V = np.where(np.isinf(penalty.of_deviations), 0.0, W - b)
-            out.append(certify_pooling(self._data().designs, np.concatenate([b, V.ravel()]), penalty))
+            designs = pressed_pooling(self._data(), penalty).designs
+            out.append(certify_pooling(designs, np.concatenate([b, V.ravel()]), penalty))
         return out
 
     @cached_property
@@ -236,8 +237,8 @@ class PoolingPaths:
         return self._solved()
 
     def solutions(self) -> PoolingSurface:
-        """All points; where the loss is not squared they are kept, as each takes its time."""
-        squared = self.problem.loss.squared
+        """All points; where there is no closed form they are kept, as each takes its time."""
+        squared = self.problem.loss.squared and self.problem.box is None  # a closed form
         found = self._solved() if squared else self._found
         data = self.problem.data
         return PoolingSurface(

@@ -21,7 +21,7 @@ from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each
 from ..._solvers.coupled.pooling import Pooling, sizes
 from ..._solvers.largest_lam import first_gradient
-from ..._solvers.solvers import task_norms_for
+from ..._solvers.solvers import pressed_task_norms, task_norms_for
 from ..grids import read_lams, read_ratios
 from ..solutions import Solutions, Solved
 
@@ -242,7 +242,8 @@ class RobustSurface(Solutions):
         problem, out = self._data(), []
         for place, (k, l) in enumerate(self._of_places):
             penalty = self.grid.penalty(k, l, problem)
-            out.append(certify_task_norms(problem.designs, self.points[place].toarray(), penalty))
+            P = self.points[place].toarray()
+            out.append(certify_task_norms(pressed_task_norms(problem, penalty, P).designs, P, penalty))
         return out
 
     @cached_property
@@ -288,7 +289,8 @@ class RobustPaths:
     ):
         self.problem, self.grid, self.max_iter, self.n_jobs = problem, grid, max_iter, n_jobs
         self.tick, self.stop = tick, stop
-        self.known = Pooling(problem) if known is None and problem.loss.squared else known
+        plain = problem.loss.squared and problem.box is None
+        self.known = Pooling(problem) if known is None and plain else known
         self.done = np.zeros(grid.shape[1], dtype=np.intp)
         self.solvers: dict[int, Any] = {}  # by column
         self.solved: dict[tuple[int, int], tuple[csr_array, Floats, bool]] = {}

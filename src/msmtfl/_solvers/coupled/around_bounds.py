@@ -2,12 +2,13 @@
 
     min_P  loss(W) + penalty(P)    where W, a linear function of P (`Form`), is within the bounds
 
-Coefficients beyond a bound are drawn back by springs, sum_ij s_ij / 2 (w_ij - t_ij)^2 in a task's own sums, t being the bound
-and a force u over s beyond it. A task with springs is a task with a few samples more (`Ridged`), so that the solver of the
-structure, whatever it is, solves the problem with springs exactly; coefficients that pass a bound on the way get springs,
-those that come back lose them, and a search along the line makes sure that the objective with springs falls. What a spring is
-stretched by then goes into its force: the distances to the bounds fall a thousandfold each time, and the forces become the
-multipliers of the bounds, which certificates need (`_objective/pressed.py`). At last coefficients are put on their bounds.
+Coefficients beyond a bound are drawn back by springs, sum_ij s_ij / 2 (w_ij - t_ij)^2 in a task's own sums, t being the
+bound and a force u over s beyond it. A task with springs is a task with a few samples more (`Ridged`), so that the solver of
+the structure, whatever it is, solves the problem with springs exactly; coefficients that pass a bound on the way get
+springs, those that come back lose them, and a search along the line makes sure that the objective with springs falls. What a
+spring is stretched by then goes into its force: distances to the bounds fall a hundredfold each time, and the forces become
+the multipliers of the bounds, which certificates need (`_objective/pressed.py`). At last coefficients are put on their
+bounds.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ import numpy as np
 
 from ..._data.designs import Floats, Ints
 from ..._data.ridged import Ridged
-from ..._objective.box import Box
+from ..._objective.box import Box, outwards
 from ..._objective.problem import Problem
 from ..stages import SETTLED
 from .newton_around import Form, NewtonAround, Stage
 
 STIFF = 1e2  # of springs, over the sum of squares of a column
-SLOW, STIFFER, STIFFEST = 0.2, 10.0, 1e7  # a share from which on springs are too soft; by what they become stiffer; limit
+SLOW, STIFFER, STIFFEST = (
+    0.2,
+    10.0,
+    1e7,
+)  # a share from which on springs are too soft; by what they become stiffer; limit
 REACHED = 1e-13  # distance to the bounds, as a correlation, at which forces are right
 ROUNDS = 60  # times that forces are found anew; it takes about five
 PATIENCE = 3  # of these without progress, before rounding is blamed
@@ -155,8 +160,7 @@ class AroundBounds(Generic[Stage]):
         rest = np.where(on != 0.0, np.where(on != 0.0, ends, 0.0) + self.forces / self.stiff, 0.0)
         stiff = np.where(on != 0.0, self.stiff, 0.0)
         tasks: list[Any] = [
-            Ridged(design, s, t) if s.any() else design
-            for design, s, t in zip(self.designs, stiff, rest, strict=True)
+            Ridged(design, s, t) if s.any() else design for design, s, t in zip(self.designs, stiff, rest, strict=True)
         ]
         problem = self.problem
         return replace(
@@ -191,9 +195,9 @@ class AroundBounds(Generic[Stage]):
         return P, value, False
 
     def _at_rest(self, penalty: Stage, P: Floats, size: float) -> Floats:
-        """The point without features that are all but 0 and have no reason to be anything else, as what gradients have beside
-        the pressure of bounds of 0 is not large enough. Their forces are these pressures: many would do, and some would leave
-        gradients as large as they may be."""
+        """The point without features that are all but 0 and have no reason to be anything else, as what gradients have
+        beside the pressure of bounds of 0 is not large enough. Their forces are these pressures: many would do, and some
+        would leave gradients as large as they may be."""
         assert self.forces is not None
         W = self.form.coefs(P)
         small = np.abs(W) * self.root <= size * self.lengths
@@ -240,7 +244,7 @@ def put(P: Floats, W: Floats, box: Box) -> Floats:
     if len(common) == m:
         common[alike] = W[alike]
     else:  # one for all tasks
-        moved = alike & (W != common)
+        moved = alike & (common != W)
         some = np.flatnonzero(moved.any(axis=0))
         common[0, some] = W[moved.argmax(axis=0)[some], some]
         shared = np.broadcast_to(common, W.shape)
@@ -264,11 +268,6 @@ def within(problem: Problem, P: Floats) -> Floats:
     W = P if len(P) == problem.m else P[: -problem.m] + P[-problem.m :]
     wanted = np.clip(W, box.low, box.high)
     return P if np.array_equal(wanted, W) else put(P, wanted, box)
-
-
-def outwards(box: Box, G: Floats) -> Floats:
-    """The part of gradients G (m, d) that would move coefficients that are 0 out of their bounds."""
-    return np.where(((box.high == 0.0) & (G > 0.0)) | ((box.low == 0.0) & (G < 0.0)), G, 0.0)
 
 
 class Bounded(Generic[Stage]):

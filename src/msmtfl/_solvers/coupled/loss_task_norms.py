@@ -74,17 +74,15 @@ class LossTaskNorms:
         return P, self.steps
 
     def _tidied(self, P: Floats) -> Floats:
-        """The point with 0 for all deviations of a task, or a row of P, where rounding is all there is of it: a norm of it has
-        no direction."""
+        """The point with 0 for all deviations of a task, or a row of the common part, of which rounding is all there is: a
+        norm of these has no direction."""
         m, problem = self.problem.m, self.problem
         lengths = np.sqrt([max(float(design.yy), 0.0) for design in problem.designs])[:, None]
-        tiny = np.abs(P) * np.tile(np.sqrt([design.squares for design in problem.designs]), (2, 1))[-len(P) :] <= (
-            TINY * np.tile(np.where(lengths > 0.0, lengths, 1.0), (2, 1))[-len(P) :]
-        )
+        sizes = np.sqrt([design.squares for design in problem.designs]) / np.where(lengths > 0.0, lengths, 1.0)
         out = P.copy()
-        out[-m:][tiny[-m:].all(axis=1)] = 0.0
+        out[-m:][(np.abs(P[-m:]) * sizes <= TINY).all(axis=1)] = 0.0
         if len(P) == 2 * m:
-            out[:m, tiny[:m].all(axis=0)] = 0.0
+            out[:m, (np.abs(P[:m]) * sizes <= TINY).all(axis=0)] = 0.0
         return out
 
 
