@@ -80,6 +80,11 @@ class Problem:
             return Box(np.zeros((self.m, self.d)), np.full((self.m, self.d), np.inf))
         return self.bounds
 
+    def held(self, W: Floats) -> np.ndarray:
+        """(m, d) bool: where W is at a bound."""
+        box = self.box
+        return np.zeros(W.shape, dtype=bool) if box is None else np.asarray((box.low == W) | (box.high == W))
+
     def within(self, W: Floats) -> Floats:
         """W (m, d), or the nearest there is within the bounds: sums of parts may leave them by rounding."""
         box = self.box

@@ -43,6 +43,8 @@ class DirtyMTLClassifier(ClassifierFit, DirtyFit):
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,) or (d, m), optional
         Factors f of the penalties f_ji |s_ji| and f_ji |b_ji|. 0: the coefficient is never
         penalised; inf: the feature is excluded.
@@ -293,6 +295,8 @@ class DirtyMTLClassifierCV(ClassifierSearch, DirtySearch):
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,) or (d, m), optional
         Factors f of the penalties f_ji |s_ji| and f_ji |b_ji|. 0: the coefficient is never
         penalised; inf: the feature is excluded.

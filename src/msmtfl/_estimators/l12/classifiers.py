@@ -45,6 +45,8 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,) or (d, m), optional
         Factors f of the penalty: a feature's norm is the root of the sum over tasks of
         (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
@@ -287,6 +289,8 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,) or (d, m), optional
         Factors f of the penalty: a feature's norm is the root of the sum over tasks of
         (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.

@@ -117,6 +117,8 @@ class PartialPoolingCV(PoolingSearch, FromMomentsMixin):
         distance, which makes numbers and indicators alike (Gelman, 2008). Take it where
         columns have different units. (Statistics in place of samples show indicators of 0 and 1,
         or of -1 and 1; others count as numbers there.) Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,), optional
         Factors f of the penalties f_j^2 b_j^2 and f_j^2 v_ji^2. 0: the feature is never
         penalised (its values are then found in the deviations); inf: the feature is

@@ -49,6 +49,8 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         Whether deviations are penalised as if every task's columns were scaled to unit
         standard deviation, and common values as if the columns of all tasks together were.
         Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,), optional
         Factors f of the penalties f_j |b_j| and f_j |v_ji|. 0: the feature is never
         penalised (its values are then found in the deviations); inf: the feature is
@@ -310,6 +312,8 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         Whether deviations are penalised as if every task's columns were scaled to unit
         standard deviation, and common values as if the columns of all tasks together were.
         Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,), optional
         Factors f of the penalties f_j |b_j| and f_j |v_ji|. 0: the feature is never
         penalised (its values are then found in the deviations); inf: the feature is

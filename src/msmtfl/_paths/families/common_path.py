@@ -235,12 +235,13 @@ class SharedSurface(StagedSolutions):
         """Deviations that are not 0 move each by itself, all other entries with the common value."""
         problem, one = self._data(), self.solved[place]
         W, b = self.coefs([place])[0], self._common(place)
-        deviates, shared = b != W, np.flatnonzero(b)
+        held = problem.held(W)  # what is at a bound does not move with the targets
+        deviates, shared = (b != W) & ~held, np.flatnonzero(b)
         own = [np.flatnonzero(mine) for mine in deviates]
         ridge = self.grid.penalty(one.k, one.l, problem).ridge()
         if ridge is not None:
             return common_form(own, shared, (2.0 / problem.m) * ridge.reshape(problem.m + 1, -1))
-        return face(own, shared, np.where(deviates[:, shared], 0.0, 1.0))
+        return face(own, shared, np.where((deviates | held)[:, shared], 0.0, 1.0))
 
     @cached_property
     def objective(self) -> Floats:

@@ -33,6 +33,7 @@ SHARES = (
     1e-2,
     1e-3,
 )  # of lam_max where the lams end: n < d, n >= d. Rows that couple tasks saturate sooner than the lasso
+FIXED = 1e8  # times a column's own curvature: that of a coefficient at its bound
 ROUNDS = 2000  # goes over the rows that a point gets before it is known whether it matters
 DIRTY_RATIOS = (1.0, 0.5, 0.2, 0.1)  # lam_s / lam_b, those of the paper's figure; 1 / m, the lasso, comes with them
 
@@ -216,6 +217,10 @@ class RowSurface(Solutions):
             form = _form(W.T, self._norms[place])
             if problem.unit_ridge is not None:
                 form = stiffened(form, problem.ridge_bends(self._ridge_lam(place)))
+            held = problem.held(W)
+            if held.any():  # they do not move with the targets
+                n, squares = (np.array([getattr(one, what) for one in problem.designs]) for what in ("n", "squares"))
+                form = stiffened(form, np.where(held, FIXED * squares / (problem.m * n[:, None]), 0.0))
             out.append(traces(curved(problem.designs, W), form))
         return np.reshape(out, (-1, problem.m))
 
