@@ -86,6 +86,7 @@ MINUTES ?= 20
 SEED ?= 0
 fuzz: $(VENV)/tested
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz_fits.py --fits $(COUNT) --minutes $(MINUTES) --seed $(SEED)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz_families.py --fits $(COUNT) --minutes $(MINUTES) --seed $(SEED)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/studies/fuzz_files.py --count $(COUNT) --minutes $(MINUTES) --seed $(SEED)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz_commands.py --count $(COUNT) --minutes $(MINUTES) --seed $(SEED)
 

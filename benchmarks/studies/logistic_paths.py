@@ -25,7 +25,7 @@ import numpy as np
 
 from msmtfl._data.tasks import read_training
 from msmtfl._solvers.make_problem import make_problem
-from msmtfl._solvers.solvers import lassos_for
+from msmtfl._solvers.task_lassos import lassos_for
 
 SHORT = 2.0  # seconds, below which a run is repeated
 Tasks = tuple[list[np.ndarray], list[np.ndarray]]  # per task X (n, d), standardised, Fortran-ordered; y (n,), 0 or 1

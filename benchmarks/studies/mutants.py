@@ -4,10 +4,10 @@
     nox -s mutants -- --count 40 --room stages --room penalties   # what is wanted
 
 Mutants are cosmic-ray's (another operator, another number, `not`, `break` for `continue`, no decorator); shifts, which fail
-at once on floats, and what changes nothing but annotations are left out. They are made in a copy of the source, one of every
-room in turn. A fault that no test notices survives: its line is printed, to be looked at. Tests that take longer than
-`--seconds` (or twice what they take without a fault, if that is more) are counted apart, as slow: a loop without an end is
-one way to notice.
+at once on floats, and what changes nothing but annotations are left out. They are made in a copy of the source with the
+kernels of the installed package (installed as usual, not as editable), one of every room in turn. A fault that no test
+notices survives: its line is printed, to be looked at. Tests that take longer than `--seconds` (or twice what they take
+without a fault, if that is more) are counted apart, as slow: a loop without an end is one way to notice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ROOMS = {  # sources, and the tests that are about them
     ),
     "stages": (["_solvers/stages.py"], ["tests/solvers/test_stages.py", "tests/objective/test_penalties.py"]),
     "cross_validation": (
-        ["_paths/cross_validation.py"],
+        [f"_paths/validation/{name}.py" for name in ("choice", "cross_validation", "folds", "held_out")],
         ["tests/paths/test_cross_validation.py", "tests/paths/test_fold_choice.py"],
     ),
     "penalties": (
@@ -131,13 +131,34 @@ def mutant_at(room: str, place: Place) -> Mutant | None:
     return Mutant(room, path, other, changed_lines(code, other))
 
 
+def with_source_of(folder: Path) -> dict[str, str]:
+    """The environment in which Python imports the package from a folder."""
+    return os.environ | {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+
+
+def copy_source(folder: Path) -> None:
+    """The source beside the compiled kernels of the installed package, and whether Python takes it from there."""
+    import msmtfl
+
+    installed, copy = Path(msmtfl.__file__).resolve().parent, folder / SOURCE
+    no_cache = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(installed, copy, ignore=no_cache)
+    shutil.copytree(ROOT / SOURCE, copy, ignore=no_cache, dirs_exist_ok=True)
+    show = "import msmtfl._kernels.active_set as kernel, msmtfl; print(msmtfl.__file__); print(kernel.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-c", show], env=with_source_of(folder), capture_output=True, text=True, check=True, cwd=folder
+    )
+    package, kernel = done.stdout.split()
+    if Path(package).resolve().parent != copy.resolve() or kernel.endswith(".py"):
+        raise SystemExit(
+            "mutants need msmtfl installed with its compiled kernels and not as editable (pip install .): "
+            f"with a copy of the source first on the path, Python takes {package} and {kernel}."
+        )
+
+
 def run_tests(folder: Path, room: str, seconds: float) -> tuple[str, float]:
     """ "killed", "survived" or "slow", and how long it took; with the source of the folder."""
-    environment = os.environ | {
-        "PYTHONPATH": str(folder / "src"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "OMP_NUM_THREADS": "1",
-    }
+    environment = with_source_of(folder)
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *ROOMS[room][1]]
     begin = time.perf_counter()
     try:
@@ -177,7 +198,7 @@ def main(arguments: list[str] | None = None) -> Counter[str]:
     found: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        shutil.copytree(ROOT / SOURCE, folder / SOURCE, ignore=shutil.ignore_patterns("__pycache__"))
+        copy_source(folder)
         limit = {}
         for room in rooms:
             state, took = run_tests(folder, room, 600.0)

@@ -14,8 +14,8 @@ import argparse
 import numpy as np
 
 from msmtfl import MSMTFLCV, LassoMTLCV
-from msmtfl._paths.choice import points_without
 from msmtfl._paths.searched import fold_scores_of
+from msmtfl._paths.validation.other_folds import points_without
 
 SETTINGS = {"strong": (2, 1.5, 15), "weak": (1, 2.0, 10)}  # features that matter, noise, features
 TASKS, ROWS = 6, 15

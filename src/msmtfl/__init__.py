@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ._estimators.msmtfl.classifiers import MSMTFLClassifier
     from ._estimators.msmtfl.fit import MSMTFL
     from ._estimators.msmtfl.search import MSMTFLCV
+    from ._estimators.nested.fit import NestedMTL
+    from ._estimators.nested.search import NestedMTLCV
     from ._estimators.pooling.classifiers import PartialPoolingClassifier, PartialPoolingClassifierCV
     from ._estimators.pooling.fit import PartialPooling
     from ._estimators.pooling.search import PartialPoolingCV
@@ -68,6 +70,8 @@ __all__ = [
     "Moments",
     "MultiTaskAuto",
     "MultiTaskAutoClassifier",
+    "NestedMTL",
+    "NestedMTLCV",
     "PartialPooling",
     "PartialPoolingCV",
     "PartialPoolingClassifier",
@@ -116,6 +120,8 @@ _MODULES = {  # of each public name: the module that has it
     "PartialPoolingClassifierCV": "_estimators.pooling.classifiers",
     "PretrainedMTL": "_estimators.pretrained.fit",
     "PretrainedMTLCV": "_estimators.pretrained.search",
+    "NestedMTL": "_estimators.nested.fit",
+    "NestedMTLCV": "_estimators.nested.search",
     "RobustMTL": "_estimators.robust.fit",
     "RobustMTLCV": "_estimators.robust.search",
     "MSMTFLCV": "_estimators.msmtfl.search",

@@ -151,6 +151,11 @@ def _task_name(model: Any, given: str | None) -> str:
         return given
     if isinstance(model.task_column, str):
         return str(model.task_column)
+    if isinstance(model.task_column, (list, tuple)):
+        raise ValueError(
+            f"the tasks have levels, in the columns {names_of(model.task_column)}: pass task_column=, a column of the table "
+            f"with labels as in tasks_, such as {model.tasks_.tolist()[0]!r}."
+        )
     if model._task_position is not None and hasattr(model, "feature_names_in_"):
         return str(model.feature_names_in_[model._task_position])
     raise ValueError(

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from ._data.designs import Floats, Ints
-from ._data.survival import read_survival, times_of
+from ._data.event_times import times_of
+from ._data.survival import read_survival
 from ._data.tables import as_floats, check_finite, factorise, names_of
 from ._data.tasks import check_weights, read_target
 

@@ -3,7 +3,8 @@
 from ._data.copies import RepeatedSamplesWarning
 from ._estimators.fitted import NewTaskWarning, TaskLevelWarning
 from ._estimators.intervals import SmallTaskWarning
-from ._paths.choice import GridEndWarning, TooGoodWarning
+from ._paths.validation.remarks import GridEndWarning
+from ._paths.validation.too_good import TooGoodWarning
 
 __all__ = [
     "GridEndWarning",

@@ -101,3 +101,85 @@ def test_free_memory_is_that_of_the_container(tmp_path):
     assert _of_container(tmp_path) == 600
     (tmp_path / "memory.max").write_text("max\n")
     assert _of_container(tmp_path) == np.inf
+
+
+@pytest.fixture(scope="module")
+def models(parts, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    given = ("--id", "name", "--model", "l12", "--exclude", "weight")
+    table = pd.concat([pd.read_parquet(parts / f"{k}.parquet") for k in range(4)])
+    table["wear"] = np.where(table["wear"] > 0, "worn", "new")
+    table.to_csv(folder / "classes.csv", index=False)
+    for name, data, options in (
+        ("numbers", parts, ("--cv", "3")),
+        ("classes", folder / "classes.csv", ("--classify", "--lam", "0.02")),
+    ):
+        done = run("fit", data, *GIVEN, *given, *options, "--out", folder / f"{name}.msmtfl")
+        assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("options", [("numbers",), ("numbers", "--interval", "0.8"), ("classes",)])
+def test_batches_are_predicted_as_tables_are(parts, models, tmp_path, monkeypatch, options, ending):
+    monkeypatch.setattr("msmtfl.cli.batches.ROWS", 37)
+    model, *options = options
+    for name, way in (("whole", []), ("parts", ["--stream"])):
+        out = tmp_path / f"{name}.{ending}"
+        done = run("predict", models / f"{model}.msmtfl", parts, *options, "--out", out, *way)
+        assert done.exit_code == 0, done.output
+    read = pd.read_csv if ending == "csv" else pd.read_parquet
+    whole, in_parts = (read(tmp_path / f"{name}.{ending}") for name in ("whole", "parts"))
+    assert len(whole) == 400
+    assert whole["name"].iloc[-1] == "row 399"
+    pd.testing.assert_frame_equal(in_parts, whole, rtol=1e-12)
+
+
+def test_batches_to_predict_say_what_is_missing_and_where(parts, models, tmp_path, monkeypatch):
+    monkeypatch.setattr("msmtfl.cli.batches.ROWS", 37)
+    last = pd.read_parquet(parts / "3.parquet").drop(columns="name")
+    last.loc[90, "a"] = np.nan
+    for k in range(3):
+        pd.read_parquet(parts / f"{k}.parquet").drop(columns="name").to_parquet(tmp_path / f"{k}.parquet")
+    last.to_parquet(tmp_path / "3.parquet")
+    model, out = models / "numbers.msmtfl", tmp_path / "out" / "p.csv"
+    out.parent.mkdir()
+    data = [tmp_path / f"{k}.parquet" for k in range(4)]
+    found = run("predict", model, *data, "--stream", "--out", out)
+    assert found.exit_code == 2
+    assert "3.parquet: missing values in 'a' (1), first in row 91" in found.stderr
+    assert not list(out.parent.iterdir())  # not half a table either
+    found = run("predict", model, *data, "--stream", "--out", out, "--drop-missing")
+    assert "1 of 400 predictions are left empty" in found.stderr
+    assert "There is no column 'name'" in found.stderr
+    assert pd.read_csv(out)["prediction"].isna().to_numpy().nonzero()[0].tolist() == [390]
+    shown = run("predict", model, *data, "--stream", "--drop-missing", "-q")
+    assert shown.stdout == out.read_text()
+    monkeypatch.setattr("msmtfl.cli.streaming.free_memory", lambda: 2.0**12)
+    by_itself = run("predict", model, *data, "--drop-missing")
+    assert by_itself.stdout == shown.stdout
+    assert "of memory that are free: rows are read in batches" in by_itself.stderr
+    for more, said in (
+        (["--json"], "--json needs all of them"),
+        (["--out", tmp_path / "p.json"], "written as .csv or"),
+    ):
+        assert said in run("predict", model, *data, "--stream", *more).stderr
+
+
+def test_a_comparison_beyond_memory_takes_a_share_of_the_rows(parts, tmp_path, monkeypatch):
+    monkeypatch.setattr("msmtfl.cli.streaming.free_memory", lambda: 2.0**12)
+    given = ("-y", "wear", "-t", "machine", "--features", "a,b,c", "--models", "lasso,pooled-ridge", "--cv", "3")
+    found = run("compare", parts, *given)
+    assert found.exit_code == 2
+    assert "comparing models needs the rows themselves. Compare them on a share: --sample 0.1." in found.stderr
+    found = run("compare", parts, *given, "--sample", "0.5", "--out", tmp_path / "c.csv")
+    assert found.exit_code == 0, found.output
+    drawn = int(found.stderr.split(" of 400 rows are drawn")[0].split()[-1])
+    assert 150 < drawn < 250
+    assert "sharing usually gains less" in found.stderr
+    whole = pd.concat([pd.read_parquet(parts / f"{k}.parquet") for k in range(4)])
+    whole.to_csv(tmp_path / "t.csv", index=False)
+    again = run("compare", tmp_path / "t.csv", *given, "--sample", "0.5")
+    assert f"{drawn} of 400 rows are drawn" in again.stderr
+    assert again.stdout == found.stdout
+    assert "--sample must lie between 0 and 1, got 2" in run("compare", parts, *given, "--sample", "2").stderr

@@ -42,9 +42,9 @@ from msmtfl import (
 )
 from msmtfl.__main__ import main
 from msmtfl._estimators.baselines.ridge import RidgePerTaskCV
+from msmtfl._estimators.cross_fitted import lasso_points
 from msmtfl.compare.run import default_models
 from msmtfl.model_files import load_model, save_model
-from msmtfl.plots.views import lasso_points
 
 testing = pytest.importorskip("typer.testing")
 pa = pytest.importorskip("pyarrow")

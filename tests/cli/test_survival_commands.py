@@ -47,7 +47,7 @@ def test_a_fit_is_that_of_python(table, tmp_path):
     [
         (["--time", "days"], "give --time, the column of times, and --event"),
         (["--target", "days", "--event", "died"], "in the place of --target"),
-        (["--time", "days", "--event", "a"], "events 0 or 1"),
+        (["--time", "days", "--event", "a"], "row 1: times must be at least 0, and events 0 or 1"),
         (["--time", "days", "--event", "dead"], "dead"),
     ],
 )

@@ -17,7 +17,7 @@ from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
 from msmtfl._estimators.fitted import NewTaskWarning
 from msmtfl.compare.auto import choose_family
 from msmtfl.compare.comparison import Comparison
-from msmtfl.compare.scoring import steady_variances
+from msmtfl.compare.measures import steady_variances
 from msmtfl.model_files import load_model, save_model
 
 SMALL = {

@@ -14,16 +14,17 @@ from msmtfl._estimators.baselines.lasso import PooledLassoCV
 from msmtfl._estimators.baselines.logistic import PooledLogisticCV
 from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
 from msmtfl._estimators.grid_search import GridSearch
-from msmtfl._paths.choice import in_order, points_without
-from msmtfl._paths.cross_validation import Split
 from msmtfl._paths.searched import fold_scores_of
+from msmtfl._paths.validation.choice import in_order
+from msmtfl._paths.validation.held_out import Split
+from msmtfl._paths.validation.other_folds import points_without
 from msmtfl.compare import correction, points, run
 from msmtfl.compare.choosing import Choice
 from msmtfl.compare.comparison import Comparison
 from msmtfl.compare.correction import Bootstrap, corrected
+from msmtfl.compare.measures import Numbers
 from msmtfl.compare.points import Points, Record
 from msmtfl.compare.run import contest
-from msmtfl.compare.scoring import Numbers
 from msmtfl.metrics import nmse
 from msmtfl.model_files import load_model, save_model
 from msmtfl.warnings import GridEndWarning

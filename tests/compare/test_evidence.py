@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from msmtfl._paths.choice import too_good
+from msmtfl._paths.validation.too_good import too_good
 from msmtfl.compare.auto import choose_family
-from msmtfl.compare.comparison import Comparison, Dropped
+from msmtfl.compare.comparison import Comparison
+from msmtfl.compare.errors import Dropped
 from msmtfl.compare.evidence import Evidence, clear_from, clear_tasks, decimals
 from msmtfl.compare.run import _clearly_worse
 

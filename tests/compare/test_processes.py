@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTL, LassoMTLCV, MultiTaskAuto, compare_models
 from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
-from msmtfl._paths.choice import GridEndWarning
+from msmtfl._paths.validation.remarks import GridEndWarning
 from msmtfl._runtime import processes
 from msmtfl._runtime.processes import Processes
 from msmtfl.compare import run, work

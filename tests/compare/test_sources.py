@@ -56,7 +56,7 @@ def test_errors_are_those_of_fits_by_hand():
     model = SharedMTL(0.05, 10.0)
     found = which_tasks_help(model, X, y, task=task, target="target", cv=4, random_state=3)
     from msmtfl._data.tasks import read_training
-    from msmtfl._paths.cross_validation import read_splits
+    from msmtfl._paths.validation.folds import read_splits
 
     total = []
     for split in read_splits(4, X, y, None, read_training(X, y, task=task), 3):

@@ -23,7 +23,7 @@ from msmtfl._data import copies
 from msmtfl._data.copies import RepeatedSamplesWarning, identical_samples, repeats, same_rows
 from msmtfl._data.tasks import read_training
 from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
-from msmtfl._paths.cross_validation import read_splits
+from msmtfl._paths.validation.folds import read_splits
 
 MODELS = {"ridge": RidgePerTaskCV(cv=2), "pooled": PooledRidgeCV(cv=2)}
 

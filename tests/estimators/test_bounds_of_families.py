@@ -276,7 +276,7 @@ def test_a_new_task_is_within_bounds_or_refused():
     X, y, task = made(14)
     for name in ("shared", "pooling", "armul", "pretrained"):
         model = FAMILIES[name](bounds=(-0.4, 0.5)).fit(X, y, task=task)
-        held = model._held_fixed()
+        held = model._held_fixed("d")
         if ((held < -0.4) | (held > 0.5)).any():
             with pytest.raises(ValueError, match="is not within the bounds"):
                 model.add_task(X[:30], 3 * y[:30], "d")

@@ -3,9 +3,8 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import (
@@ -27,6 +26,7 @@ from msmtfl import (
 )
 from msmtfl._estimators.families import family_of
 from msmtfl.model_files import load_model, save_model
+from msmtfl.report import report_html
 
 FITS = [L12MTLClassifier(), DirtyMTLClassifier(), SharedMTLClassifier(), PartialPoolingClassifier()]
 SEARCHES = [
@@ -88,18 +88,70 @@ def test_three_classes_share_features(model):
     assert model.score(X, y, task=task) > 0.5
 
 
-@pytest.mark.parametrize("model", [FITS[2], FITS[3], SEARCHES[2]], ids=named)
-def test_common_values_are_for_two_classes(model):
-    X, y, task = make_data(3)
-    with pytest.raises(ValueError, match=r"y holds 3 classes.*OneVsRestClassifier"):
-        type(model)(**model.get_params()).fit(X, y, task=task)
+COMMON = [
+    SharedMTLClassifier(lam_common=0.02, lam_deviation=0.012),
+    SharedMTLClassifier(lam_common=0.02, lam_deviation=0.012, theta=0.2),
+    SharedMTLClassifier(lam_common=0.02, lam_deviation=0.012, l1_ratio=0.7),
+    SharedMTLClassifier(lam_common=0.02, lam_deviation=0.012, relax=True, intercepts="common"),
+    SharedMTLClassifier(standardize=True),
+    PartialPoolingClassifier(k=5.0, k_common=0.5),
+    PartialPoolingClassifier(k=5.0),
+    PartialPoolingClassifier(),
+]
 
 
-def test_the_way_out_for_more_classes_works():
+@pytest.mark.parametrize("model", COMMON, ids=range(len(COMMON)))
+def test_values_in_common_of_three_classes_are_those_of_each_against_the_rest(model):
     X, y, task = make_data(3)
-    table = pd.DataFrame(X, columns=list("abcd")).assign(site=task)
-    many = OneVsRestClassifier(SharedMTLClassifier(task_column="site")).fit(table, y)
-    assert many.predict_proba(table).shape == (120, 3)
+    model = clone(model).fit(X, y, task=task)
+    assert model.certificate_.optimal
+    assert model.coef_.shape == model.coef_deviation_.shape == (3, 3, 4)
+    assert model.coef_common_.shape == (3, 4)
+    names = ("k",) if hasattr(model, "k_") else ("lam_common", "lam_deviation")
+    factor = 1.0 if hasattr(model, "k_") else 3.0  # the loss is a mean over classes, too
+    objectives = 0.0
+    for c in range(3):
+        strengths = {name: factor * getattr(model, f"{name}_") for name in names}
+        one = clone(model).set_params(**strengths).fit(X, y == c, task=task)
+        np.testing.assert_allclose(model.coef_[:, c], one.coef_, atol=1e-8)
+        np.testing.assert_allclose(model.coef_common_[c], one.coef_common_, atol=1e-8)
+        np.testing.assert_allclose(model.coef_deviation_[:, c], one.coef_deviation_, atol=1e-8)
+        objectives += one.objective_ / 3.0
+    assert model.objective_ == pytest.approx(objectives, abs=1e-10)
+
+
+@pytest.mark.parametrize("model", [COMMON[0], COMMON[5]], ids=["shared", "pooling"])
+def test_what_one_asks_of_models_with_values_in_common_of_three_classes(model, tmp_path):
+    X, y, task = make_data(3)
+    model = clone(model).set_params(unknown_task="common").fit(X, y, task=task)
+    save_model(model, tmp_path / "a.msmtfl")
+    np.testing.assert_array_equal(load_model(tmp_path / "a.msmtfl").coef_common_, model.coef_common_)
+    with pytest.warns(UserWarning, match="new"):
+        p = model.predict_proba(X[:2], task=["new"] * 2)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    # a new task like an old one, given what the others have in common
+    model.add_task(X[:40], y[:40], "again")
+    np.testing.assert_allclose(model.coef_[-1], model.coef_[0], atol=1e-8)
+    np.testing.assert_allclose(model.coef_deviation_[-1], model.coef_deviation_[0], atol=1e-8)
+    assert model.certificate_.optimal
+    assert "Common value" in report_html(model)
+
+
+@pytest.mark.parametrize("model", [SEARCHES[2], SEARCHES[3]], ids=named)
+@pytest.mark.parametrize("options", [{}, {"selection": "bic"}], ids=["folds", "bic"])
+def test_searches_of_values_in_common_of_three_classes(model, options):
+    X, y, task = make_data(3)
+    model = clone(model).set_params(**options).fit(X, y, task=task)
+    assert model.certificate_.optimal
+    assert model.score(X, y, task=task) > 0.5
+    if options:
+        chosen = model.surface_
+        assert np.nanmax(chosen.dual_gap) <= 1e-8
+        names = ("k", "k_common") if hasattr(model, "k_") else ("lam_common", "lam_deviation", "theta")
+        kind = PartialPoolingClassifier if hasattr(model, "k_") else SharedMTLClassifier
+        alone = kind(**{name: getattr(model, f"{name}_") for name in names}).fit(X, y, task=task)
+        np.testing.assert_allclose(alone.coef_, model.coef_, atol=1e-7)
+        np.testing.assert_allclose(chosen.objective[model.best_point_], alone.objective_, atol=1e-9)
 
 
 @pytest.mark.parametrize("model", FITS, ids=named)
@@ -179,10 +231,10 @@ def test_comparisons_have_all_families():
     assert names <= set(found.to_frame()["model"])
 
 
-def test_comparisons_of_three_classes_leave_out_what_knows_two():
+def test_comparisons_of_three_classes_have_values_in_common():
     X, y, task = make_data(3)
-    with pytest.raises(ValueError, match="3 classes, and model\\(s\\) 'shared' know two only"):
-        compare_models(X, y, task=task, classify=True, models=["lasso", "shared"], cv=2)
+    found = compare_models(X, y, task=task, classify=True, models=["lasso", "shared"], cv=2, random_state=0)
+    assert set(found.to_frame()["model"]) == {"lasso", "shared"}
 
 
 @pytest.mark.slow

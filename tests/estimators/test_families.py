@@ -30,6 +30,7 @@ from msmtfl._estimators import families
 from msmtfl._estimators.base import MultiTaskModel
 from msmtfl._estimators.baselines.logistic import PooledLogisticCV
 from msmtfl._estimators.baselines.ridge import PooledRidgeCV
+from msmtfl._estimators.cross_fitted import lasso_points
 from msmtfl._estimators.families import (
     Strength,
     Variant,
@@ -44,7 +45,7 @@ from msmtfl.cli import app
 from msmtfl.cli.describing import describe, facts
 from msmtfl.formulas import formula
 from msmtfl.model_files import load_model, save_model
-from msmtfl.plots.views import lam_path, lasso_points, search_grid, stage_norms
+from msmtfl.plots.views import lam_path, search_grid, stage_norms
 from msmtfl.report import report_html
 from msmtfl.report.facts import ModelFacts
 from msmtfl.report.model_tables import values_table
@@ -100,7 +101,7 @@ def test_every_estimator_is_in_one_record(cls):
 def test_every_public_estimator_is_among_them():
     public = [getattr(msmtfl, name) for name in msmtfl.__all__ if inspect.isclass(getattr(msmtfl, name))]
     models = {cls for cls in public if issubclass(cls, MultiTaskModel) and not hasattr(cls(), "models")}
-    assert len(models) == 26
+    assert len(models) == 28
     assert models <= set(estimators())
 
 
@@ -121,12 +122,19 @@ def test_the_family_of_subclasses_and_of_the_model_chosen():
 def test_names_are_those_of_the_command_and_of_comparisons():
     baselines = ["ridge per task", "pooled lasso", "pooled ridge"]
     first, pooling = ["bi-level", "msmtfl", "lasso", "l12", "dirty", "shared"], "partial-pooling"
-    assert list(named_variants()) == [*first, pooling, "pretrained", "robust", "rmtfl", *baselines, "classifier"]
+    named = ["pretrained", "robust", "rmtfl", "nested", "nested-ridge"]
+    assert list(named_variants()) == [
+        *first,
+        pooling,
+        *named,
+        *baselines,
+        "classifier",
+    ]
     first = ["lasso", "l12", "dirty", "msmtfl", "bi-level", "shared"]
     assert list(compared_variants(False)) == [*first, *baselines, pooling]
     assert list(compared_variants(True)) == [*first, *baselines, pooling]
     assert set(named_variants(classify=True)) == {"classifier", *first, *baselines, pooling}
-    assert list(compared_variants(False, named=True)) == [*first, *baselines, pooling, "pretrained", "robust", "rmtfl"]
+    assert list(compared_variants(False, named=True)) == [*first, *baselines, pooling, *named]
 
 
 # ------------------------------------------------------------------ what a record says is true

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from msmtfl import (
     L12MTL,
@@ -494,3 +495,20 @@ def test_standardised_columns_have_the_units_of_their_tasks():
         LassoMTL(0.05, standardize=True, intercepts=kind)._make_problem(X, y, task, None) for kind in ("task", "shrunk")
     )
     np.testing.assert_allclose(shrunk.units, own.units, rtol=1e-9)
+
+
+@pytest.mark.parametrize("make", [L12MTL, DirtyMTL])
+def test_gaps_are_relative_to_the_loss_of_a_level_alone(make):
+    """Far from 0 the common level of a solution fits coefficients of 0 badly: a gap over that loss would be small."""
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((90, 6)) + 50.0, np.repeat([0, 1, 2], 30)
+    y = X @ [1.0, -2.0, 0.5, 0.0, 0.0, 0.7] + 0.1 * rng.standard_normal(90) + 0.3 * X[:, 0] * (task == 1)
+    parts = [y[task == i] for i in range(3)]
+    level = np.mean([part.mean() for part in parts])
+    alone = np.mean([np.mean((part - level) ** 2) for part in parts])
+    strengths = (0.01, 0.015) if make is DirtyMTL else (0.01,)
+    best = make(*strengths, intercepts="common").fit(X, y, task=task)
+    with pytest.warns(ConvergenceWarning):
+        ended = make(*strengths, intercepts="common", max_iter=3).fit(X, y, task=task)
+    assert best.converged_
+    assert ended.dual_gap_ >= (ended.objective_ - best.objective_) / alone > 0.5

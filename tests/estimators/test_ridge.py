@@ -24,8 +24,8 @@ from msmtfl import (
     SharedMTLCV,
     regularization_surface,
 )
-from msmtfl._paths.choice import points_without
 from msmtfl._paths.searched import fold_scores_of
+from msmtfl._paths.validation.other_folds import points_without
 from msmtfl.formulas import formula
 from msmtfl.model_files import load_model, save_model
 

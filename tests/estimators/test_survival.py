@@ -22,7 +22,7 @@ from msmtfl import (
     SharedMTLCV,
     regularization_surface,
 )
-from msmtfl._paths.cross_validation import read_splits
+from msmtfl._paths.validation.folds import read_splits
 from msmtfl.metrics import concordance_index
 from msmtfl.model_files import load_model, save_model
 

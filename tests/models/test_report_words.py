@@ -23,6 +23,7 @@ from msmtfl._estimators.families import known_families
 from msmtfl._runtime.drawing import new_figure
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.model_files import load_model, save_model
+from msmtfl.plots.views import OverLasso
 from msmtfl.report import model_tables, performance, report_html, sentences, task_view
 from msmtfl.report import page as report_page
 from msmtfl.report.answer import answer, direction, effect
@@ -532,13 +533,16 @@ def test_what_was_left_out_is_said(table, undrawn):
 
 
 def test_gains_of_tasks_are_corrected_for_how_many_there_are(facts):
-    reach = 4.303  # 95 % of Student's t with two degrees of freedom: one just clear task of three is none
-    found = ModelFacts(facts.model)
-    found.gain = (np.array([-4.4, 0.1, 0.1]), np.full(3, reach))
-    assert found.gain_clear.tolist() == [0, 0, 0]
-    strong = ModelFacts(facts.model)
-    strong.gain = (np.array([-60.0, 0.1, 60.0]), np.full(3, reach))
-    assert strong.gain_clear.tolist() == [-1, 0, 1]
+    off = np.sqrt(1.2) * np.array([[-1.0], [0.0], [1.0]])  # so that standard errors over three folds are 1
+
+    def signs(*change):
+        found = ModelFacts(facts.model)
+        found.over_lasso = OverLasso(change + off, np.zeros((3, 3)), np.ones((3, 3)), found.model.tasks_)
+        np.testing.assert_allclose(found.gain, [change, np.full(3, 4.303)], rtol=1e-4)
+        return found.gain_clear.tolist()
+
+    assert signs(-4.4, 0.1, 0.1) == [0, 0, 0]  # one just clear task of three is none
+    assert signs(-60.0, 0.1, 60.0) == [-1, 0, 1]
 
 
 def test_tables_and_charts_can_be_taken_along(page):

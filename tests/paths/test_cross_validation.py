@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, MSMTFLCV, LassoMTLCV, TaskKFold, stack_tasks
 from msmtfl._estimators import grid_search
-from msmtfl._paths.cross_validation import choose
+from msmtfl._paths.validation.choice import choose
 from msmtfl._solvers.gram import follow
 
 

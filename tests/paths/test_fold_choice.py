@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, Moments, MSMTFLClassifierCV, SharedMTLCV
-from msmtfl._paths.choice import GridEndWarning, TooGoodWarning, cross_fitted_score, points_without
 from msmtfl._paths.searched import strengths_in
+from msmtfl._paths.validation.other_folds import cross_fitted_score, points_without
+from msmtfl._paths.validation.remarks import GridEndWarning
+from msmtfl._paths.validation.too_good import TooGoodWarning
 from msmtfl.model_files import load_model, save_model
 from msmtfl.plots.views import evidence_over_lasso, gain_over_lasso
 

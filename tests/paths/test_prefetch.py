@@ -16,7 +16,8 @@ from msmtfl._paths.walk import Cells
 from msmtfl._solvers.gram import Gram, LackingError, at_hand, closed
 from msmtfl._solvers.largest_lam import first_gradient, largest_lam
 from msmtfl._solvers.make_problem import make_problem
-from msmtfl._solvers.solvers import caches_for, lassos_for
+from msmtfl._solvers.solvers import caches_for
+from msmtfl._solvers.task_lassos import lassos_for
 
 GRID = {"lams": 8, "theta_ratios": [1.0, 4.0, np.inf], "lam_min_ratio": 0.05}
 

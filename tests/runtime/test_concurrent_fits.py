@@ -20,7 +20,18 @@ from msmtfl._runtime import progress
 pytestmark = pytest.mark.timed
 
 THREADS = 8
-KERNELS = ("active_set", "arrow", "descent", "nearest", "newton", "products", "row_sweep", "stage_loop", "support")
+KERNELS = (
+    "active_set",
+    "arrow",
+    "arrow_factor",
+    "descent",
+    "nearest",
+    "newton",
+    "products",
+    "row_sweep",
+    "stage_loop",
+    "support",
+)
 MODELS = {
     "capped": MSMTFL(lam=0.05),
     "mcp": MSMTFL(lam=0.05, penalty="mcp"),

@@ -29,8 +29,9 @@ from msmtfl._runtime.progress import Listener
 from msmtfl._solvers.largest_lam import largest_lam
 from msmtfl._solvers.lassos.lasso_solver import SLID
 from msmtfl._solvers.make_problem import make_problem
-from msmtfl._solvers.solvers import lassos_for, solver_for
+from msmtfl._solvers.solvers import solver_for
 from msmtfl._solvers.stages import SEPARATED
+from msmtfl._solvers.task_lassos import lassos_for
 from msmtfl.model_files import load_model, save_model
 
 LOSSES = {

@@ -16,7 +16,7 @@ from sklearn.linear_model import Lasso
 import msmtfl
 from msmtfl import LassoMTL
 from msmtfl._data.dense import DenseRows, RowTask
-from msmtfl._kernels import arrow, products, support
+from msmtfl._kernels import arrow_factor, products, support
 from msmtfl._kernels.registers import use_registers
 from msmtfl._objective.certificates import certify
 from msmtfl._runtime.progress import Listener
@@ -220,7 +220,7 @@ def width(request):
     use_registers(before)
 
 
-@pytest.mark.parametrize("kernel", [arrow, products, support], ids=["arrow", "products", "support"])
+@pytest.mark.parametrize("kernel", [arrow_factor, products, support], ids=["arrow", "products", "support"])
 def test_every_kernel_with_registers_uses_the_width(width, kernel, request):
     allowed = kernel.use_registers(width)
     assert allowed == (8 if request.config.getoption("--uncompiled") else width)

@@ -15,8 +15,8 @@ from msmtfl._objective.common_penalty import SharedNorm
 from msmtfl._objective.loss_certificates import certify_loss
 from msmtfl._objective.loss_task import LossTask
 from msmtfl._objective.losses import Huber, Logistic, Poisson
-from msmtfl._objective.penalties import DirtyNorm, GroupNorm
 from msmtfl._objective.row_certificates import certify_rows
+from msmtfl._objective.row_norms import DirtyNorm, GroupNorm
 
 SEEDS = st.integers(0, 2**31)
 

@@ -20,7 +20,7 @@ from msmtfl import (
 )
 from msmtfl._data.dense import DenseRows, RowTask
 from msmtfl._data.designs import Data
-from msmtfl._data.tasks import Target
+from msmtfl._data.task_data import Target
 from msmtfl._objective import losses
 from msmtfl._objective.problem import Problem
 from msmtfl.formulas import formula

@@ -20,14 +20,15 @@ from .tables import (
     Labels,
     Matrix,
     Table,
+    TaskColumn,
     as_floats,
     factorise,
     is_table,
     missing_values,
     names_of,
     read_numbers,
-    without_task,
 )
+from .task_levels import without_task
 
 DENSE = 0.3  # share of numbers that are not 0 from which on a dense matrix is as good
 ERROR, BASELINE = "error", "baseline"  # what is done with a category that was not in the training data
@@ -128,7 +129,7 @@ def encoded(given: Frame, encoding: Encoding, unknown: str = ERROR) -> Matrix:
 def read_features(
     X: Table,
     task: Labels | None,
-    task_column: str | int | None,
+    task_column: TaskColumn,
     encoding: Encoding | None = None,
     unknown: str = ERROR,
 ) -> tuple[Any, Labels | None, np.ndarray, Encoding | None]:

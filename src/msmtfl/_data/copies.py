@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 from .categories import read_features
 from .designs import Floats, Ints
 from .tables import Labels, Matrix, Table, read_groups, warn_user
-from .tasks import TaskData
+from .task_data import TaskData
 
 IDENTICAL = "identical"  # groups= that are to be made of samples with the same features
 WORTH_SAYING = 0.05  # share of the samples from which on it is remarked

@@ -174,7 +174,7 @@ class TargetSums(Protocol):
 class AnyData(Protocol):
     """The data of all tasks, in whatever form and wherever they are: what a `Problem` asks of them. Of d features and m
     tasks `labels` (m,) and `features` (d,) are the names, `form` is "long", "wide" or "single", `task_position` is the
-    place of the task column in a table; `targets` tell of every task's y."""
+    place of the task column in a table, or those of the columns of its levels; `targets` tell of every task's y."""
 
     @property
     def labels(self) -> np.ndarray: ...
@@ -186,7 +186,7 @@ class AnyData(Protocol):
     def form(self) -> str: ...
 
     @property
-    def task_position(self) -> int | None: ...
+    def task_position(self) -> int | tuple[int, ...] | None: ...
 
     @property
     def m(self) -> int: ...

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator, StratifiedGroupKFold
 from sklearn.utils import check_random_state
 
-from .tables import Labels, RandomState, Table, column_position, factorise, names_of, read_groups, split_off, warn_user
+from .tables import Labels, RandomState, Table, TaskColumn, factorise, names_of, read_groups, warn_user
+from .task_levels import without_task
 
 NEVER = -1  # the fold of samples that are never held out
 
@@ -24,8 +26,8 @@ class TaskKFold(BaseCrossValidator):
     ----------
     n_splits : int, default=5
         Number of folds.
-    task_column : str or int, optional
-        The column of X that identifies the task.
+    task_column : str, int or list, optional
+        The column of X that identifies the task, or the columns of its levels.
     task : array-like of shape (N,), optional
         The label of the task of every sample of the X that will be split, instead of a column. Without
         either, all samples are one task.
@@ -60,7 +62,7 @@ class TaskKFold(BaseCrossValidator):
         self,
         n_splits: int = 5,
         *,
-        task_column: str | int | None = None,
+        task_column: TaskColumn = None,
         task: Labels | None = None,
         shuffle: bool = True,
         random_state: RandomState = None,
@@ -98,7 +100,8 @@ class TaskKFold(BaseCrossValidator):
     def _codes(self, X: Table) -> tuple[np.ndarray, np.ndarray]:
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if self.task_column is not None:
-            return factorise(split_off(X, column_position(X, self.task_column))[1], rows)
+            labels: Any = without_task(X, None, self.task_column)[1]
+            return factorise(labels, rows)
         if self.task is not None:
             return factorise(self.task, rows)
         return np.zeros(1, dtype=int), np.zeros(rows, dtype=np.intp)

@@ -1,6 +1,4 @@
-"""Times until an event: what users give as y, as one number per sample, the time, with a minus sign where it was censored.
-
-The sign tells censored times of 0 from others, too: -0.0 is not 0.0 here. Forms that are read:
+"""Times until an event, as users give them as y: read as one number per sample (`event_times.py`). Forms that are read:
 
 - a structured array with a field of booleans and one of times, as scikit-survival has it,
 - two columns, of a table or an array: times, and events as booleans or 0 and 1,
@@ -14,17 +12,13 @@ from typing import Any
 import numpy as np
 
 from .designs import Floats
+from .event_times import times_of
 from .tables import Table, Targets, as_values, is_table, missing_values, native, refuse_dates
 
 FORMS = (
     "Give y as two columns (time, event), as a structured array with a field of booleans (event) and one of times, or as "
     "times with a minus sign where the event was not observed."
 )
-
-
-def times_of(y: Floats) -> tuple[Floats, np.ndarray]:
-    """(times, whether the event was observed) of targets."""
-    return np.abs(y), ~np.signbit(y)
 
 
 def read_survival(y: Targets | None) -> Floats:
@@ -53,7 +47,7 @@ def _of_table(table: Table) -> tuple[np.ndarray, np.ndarray]:
     names = list(y.columns)
     if len(names) == 1:
         values = _finite(_numbers(as_values(y[names[0]], "y"), "y"))
-        return np.abs(values), ~np.signbit(values)
+        return times_of(values)
     if len(names) != 2:
         raise ValueError(f"y has {len(names)} columns: {', '.join(map(repr, names))}. {FORMS}")
     first, second = (as_values(y[name], "y") for name in names)

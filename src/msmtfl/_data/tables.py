@@ -66,6 +66,8 @@ class Sparse(Protocol):
 # What users give. A pandas or polars Series is an ArrayLike.
 Table: TypeAlias = np.ndarray | Sequence[ArrayLike] | Sparse | Frame  # X
 Targets: TypeAlias = ArrayLike | Frame  # y, 1-D or 2-D
+TaskColumn: TypeAlias = str | int | Sequence[str | int] | None  # the column of the task, or those of its levels
+Position: TypeAlias = int | tuple[int, ...] | None  # of the task column, or of the columns of its levels
 Labels: TypeAlias = ArrayLike | Sequence[Hashable]  # one per row: task, groups
 RandomState: TypeAlias = int | np.random.RandomState | None
 # What they are read as: features of all rows, by rows if sparse
@@ -280,13 +282,20 @@ def split_off(X: Table, position: int) -> tuple[np.ndarray | Frame, Labels]:
     return frame.select([columns[i] for i in others]), frame[columns[position]]
 
 
-def place_name(j: int, position: int | None) -> str:
-    """The name of an array's feature j: its place in the X given, in which the task column counts too."""
-    return f"x{j + (position is not None and j >= position)}"
+def place_name(j: int, position: Position) -> str:
+    """The name of an array's feature j: its place in the X given, in which task columns count too."""
+    for place in sorted(places_of(position)):
+        j += j >= place
+    return f"x{j}"
+
+
+def places_of(position: Position) -> tuple[int, ...]:
+    """The places of task columns, none, one or several."""
+    return () if position is None else (position,) if isinstance(position, int) else position
 
 
 def as_floats(
-    X: Table, names: np.ndarray | None = None, position: int | None = None, what: str = "X", narrow: bool = False
+    X: Table, names: np.ndarray | None = None, position: Position = None, what: str = "X", narrow: bool = False
 ) -> Floats:
     """A 2-D float64 array, not yet checked for NaN; a value that is no number is named by its row and column. If `narrow`, a
     large float32 array stays one."""
@@ -529,28 +538,12 @@ def match_labels(known: np.ndarray, task: Labels, rows: int, unknown: str) -> np
 
 
 @lru_cache(maxsize=4)
-def _place_names(d: int, position: int | None) -> np.ndarray:
+def _place_names(d: int, position: Position) -> np.ndarray:
     """Names of d features by their places, the task column being at another; kept, as many take milliseconds."""
     return np.array([place_name(j, position) for j in range(d)], dtype=object)
 
 
-def without_task(X: Table, task: Labels | None, task_column: str | int | None) -> tuple[Any, Labels | None, int | None]:
-    """(the features as they are given, task labels or None, the place of the task column) of any accepted X."""
-    X = unmasked(native(X))
-    if task_column is not None:
-        if task is not None:
-            raise ValueError("pass either task_column= (a column of X) or task= (labels beside X), not both.")
-        if issparse(X):
-            raise ValueError("a sparse X has no task column: pass the labels as task=, and task_column=None.")
-        position = column_position(X, task_column)
-        X, task = split_off(X, position)
-        if X.shape[1] == 0:
-            raise ValueError("X has no features beside the task column. Pass at least one.")
-        return X, task, position
-    return X, task, None
-
-
-def read_numbers(X: Table, position: int | None) -> tuple[Floats, np.ndarray]:
+def read_numbers(X: Table, position: Position) -> tuple[Floats, np.ndarray]:
     """(feature values, feature names) of what has no task column any more, and no categories."""
     names = np.array([str(c) for c in X.columns], dtype=object) if is_table(X) else None
     _refuse_date_columns(X, names)

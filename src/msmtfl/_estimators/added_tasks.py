@@ -16,7 +16,8 @@ from .._data.level_rows import LevelPrior
 from .._data.statistics.moments import Moments, add_rows
 from .._data.statistics.parquet import Rows
 from .._data.tables import label_array, missing_values, warn_user
-from .._data.tasks import Task, TaskData, read_training
+from .._data.task_data import Task, TaskData
+from .._data.tasks import read_training
 from .._objective.certificates import explain
 from .._objective.losses import Huber, loss_named
 from .._objective.penalties import ConcaveEntries, ConcaveRows, Penalty
@@ -64,6 +65,8 @@ class AddTaskMixin(MultiTaskModel):
         - RobustMTL: the centre (with kind="rmtfl" the mean of what is common to the others). The new task's
           deviation from it has the penalty that those of the others have.
         - PretrainedMTL: the first step. The second is fitted to the new task.
+        - NestedMTL: what is common, and the effects of those values of its levels that are known. Deviations
+          from their sum have the penalty of the last level.
 
         Intercepts: of its own, or drawn to the common level that the fit has found, or that level itself,
         as `intercepts` says. With `standardize` columns count in the new task's own standard deviations, as
@@ -96,7 +99,7 @@ class AddTaskMixin(MultiTaskModel):
         with one_blas_thread():
             data = self._read_new(X, y, sample_weight, offset)
             self._check_new(X, data)
-            held = self._held_fixed()
+            held = self._held_fixed(label)
             problem = self._new_problem(data, held)
             penalty = self._penalty_given(problem)
             solver = solver_for(problem, penalty, lam=self._ridge_lam(problem))
@@ -112,8 +115,9 @@ class AddTaskMixin(MultiTaskModel):
 
     # ------------------------------------------------------------------ what families say
 
-    def _held_fixed(self) -> Floats | None:
-        """(d,): coefficients that those of the new task are added to; None: there are none."""
+    def _held_fixed(self, label: Any) -> Floats | None:
+        """(d,), or (K, d) of classes: coefficients that those of the new task, which has this label, are added to; None:
+        there are none."""
         return None
 
     def _penalty_given(self, problem: Problem) -> Penalty:
@@ -143,7 +147,7 @@ class AddTaskMixin(MultiTaskModel):
         return found
 
     def _append_parts(self, own: Floats, problem: Problem) -> None:
-        """Set the family's own attributes, `own` (1, d) being the coefficients beside what is held fixed."""
+        """Set the family's own attributes, `own` (K, d) being the coefficients beside what is held fixed."""
 
     def _norms_with(self, w: Floats, problem: Problem) -> Floats:
         """(d,): the norms of the features with the new task's coefficients w (K, d)."""
@@ -200,7 +204,9 @@ class AddTaskMixin(MultiTaskModel):
     def _new_problem(self, data: TaskData, held: Floats | None) -> Problem:
         """The problem of the new task alone (of K > 2 classes: of each against the rest)."""
         level, at_level = self._level_in_offset(), self._has_level_in_offset()
-        beside = replace(data, tasks=tuple(_beside(task, held, level[i]) for i, task in enumerate(data.tasks)))
+        known = [None] * data.m if held is None else np.broadcast_to(held, (data.m, data.d))
+        parts = zip(data.tasks, known, level, strict=True)
+        beside = replace(data, tasks=tuple(_beside(task, of_class, float(own)) for task, of_class, own in parts))
         priors, centre = None if at_level else self._priors(data, held), self.fit_intercept and not at_level
         loss = "logistic" if hasattr(self, "classes_") else loss_of(self)
         kind = loss_named(loss, getattr(self, "epsilon", 1.35))
@@ -250,10 +256,11 @@ class AddTaskMixin(MultiTaskModel):
         if not hasattr(self, "common_level_"):
             return None
         levels, ridges = np.ravel(self.common_level_), np.ravel(self.level_ridge_)
-        at, beside = self.level_at_, 0.0 if held is None else float(self.level_at_ @ held)
+        at, K = self.level_at_, len(data.tasks)
+        besides = np.zeros(K) if held is None else np.broadcast_to(held @ at, (K,))
         return [
-            LevelPrior(at, float(level) - beside, float(ridge), _mean_offset(task) + beside)
-            for level, ridge, task in zip(levels, ridges, data.tasks, strict=True)
+            LevelPrior(at, float(level - beside), float(ridge), _mean_offset(task) + float(beside))
+            for level, ridge, beside, task in zip(levels, ridges, besides, data.tasks, strict=True)
         ]
 
     # ------------------------------------------------------------------ storing
@@ -265,7 +272,7 @@ class AddTaskMixin(MultiTaskModel):
         return np.maximum(w, 0.0) if positive else (w if box is None else np.clip(w, box.low, box.high))
 
     def _append(self, label: Any, data: TaskData, problem: Problem, outcome: Stage, intercepts: Floats) -> None:
-        held = self._held_fixed()
+        held = self._held_fixed(label)
         w = outcome.coef if held is None else self._summed(outcome.coef, held, data)
         targets, single = data.targets, len(data.tasks) == 1
         self.tasks_ = label_array([*self.tasks_.tolist(), label])

@@ -18,14 +18,11 @@ from .._data.tables import (
     match_labels,
     names_of,
     opened,
+    places_of,
     warn_user,
 )
-from .._data.tasks import (
-    TaskData,
-    check_offset,
-    grouped,
-    read_training,
-)
+from .._data.task_data import TaskData
+from .._data.tasks import check_offset, grouped, read_training
 from .._objective.certificates import Certificate, explain
 from .._objective.losses import loss_named
 from .._objective.penalties import Penalty
@@ -39,8 +36,8 @@ from .._solvers.lassos.weighted_lasso import least_squares_on
 from .._solvers.make_problem import make_problem, training
 from .._solvers.one_level import intercepts_with
 from .._solvers.priors import common_levels
-from .._solvers.solvers import lassos_for
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
+from .._solvers.task_lassos import lassos_for
 from .fitted import (
     check_use,
     forget,
@@ -57,6 +54,10 @@ from .fitted import (
 from .new_tasks import feature_means, new_lines
 from .survival import baseline_hazards
 
+NO_BOUNDS = (
+    "bounds are not known to {} yet: its coefficients are sums of parts by level. PartialPooling, SharedMTL and the other "
+    "models take bounds; or leave bounds=None."
+)
 LEVELS = ("common_level_", "level_at_", "level_ridge_")  # attributes of models whose intercepts share
 
 
@@ -90,7 +91,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             numbers = not hasattr(type(self), "predict_proba")
             data = replace(data, offset_of_targets=numbers and loss_named(loss_of(self)).linear)
         if not hasattr(self, "n_features_in_"):  # nested lists
-            self.n_features_in_ = data.d + (data.task_position is not None)
+            self.n_features_in_ = data.d + len(places_of(data.task_position))
         return data
 
     def _note_categories(self, encoding: Encoding | None) -> None:
@@ -102,8 +103,10 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
     def _note_features(self, data: Any) -> None:
         """What `predict` expects: the features, and the task column (if there is one) where it stood in the first batch."""
         names = data.features.tolist()
-        if data.task_position is not None:
-            names.insert(data.task_position, self.task_column)
+        several = isinstance(self.task_column, (list, tuple))
+        columns = self.task_column if several else [self.task_column]
+        for place, name in sorted(zip(places_of(data.task_position), columns, strict=False)):
+            names.insert(place, name)
         self.n_features_in_ = len(names)
         if data.named and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -133,9 +136,14 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
 
     _of_msmtfl = True  # says what is a model of this package (`is_model`)
 
+    _bounded = True  # whether the model can keep coefficients within bounds
+
     def _bounds(self) -> Any:
         """Those of the coefficients, if there are any."""
-        return getattr(self, "bounds", None)
+        bounds = getattr(self, "bounds", None)
+        if bounds is not None and not self._bounded:
+            raise ValueError(NO_BOUNDS.format(type(self).__name__))
+        return bounds
 
     _grouped = True  # whether features can enter or leave together
 
@@ -363,7 +371,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             order = {label: i for i, label in enumerate(dict.fromkeys(labels))}
             of_label = np.array([order[label] for label in labels])
             groups = np.split(np.argsort(of_label, kind="stable"), np.cumsum(np.bincount(of_label))[:-1])
-            for rows, (w, b) in new_lines(self, new, groups, coef, intercept):
+            for rows, (w, b) in new_lines(self, new, groups, list(order), coef, intercept):
                 out[places[rows]] = new[rows] @ w.T + b
             spread = spread_over_tasks(self, new, None if beside is None else beside[of_new])
             warn_of_new_tasks(self, list(order), new.shape[0], spread)

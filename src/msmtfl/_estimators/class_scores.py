@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from .._data.designs import Floats
-from .._paths.cross_validation import Scorer
+from .._paths.validation.scorers import Scorer
 
 LOG_LOSS = "neg_log_loss"
 

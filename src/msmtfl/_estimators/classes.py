@@ -13,8 +13,9 @@ from .._data.copies import groups_of
 from .._data.designs import Floats
 from .._data.folds import TaskKFold
 from .._data.tables import as_values, missing_values, names_of, refuse_twice, warn_user
-from .._data.tasks import Task, TaskData, read_training
-from .._paths.cross_validation import REDRAWS
+from .._data.task_data import Task, TaskData
+from .._data.tasks import read_training
+from .._paths.validation.folds import REDRAWS
 from .._solvers.arguments import WAY_OUT, all_of
 
 EXACT = 2**53  # whole numbers below this are different floats

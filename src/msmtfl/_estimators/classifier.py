@@ -19,10 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.categories import of_model
 from .._data.designs import Floats
 from .._data.tables import missing_values
-from .._data.tasks import TaskData, check_weights, read_training
+from .._data.task_data import TaskData
+from .._data.tasks import check_weights, read_training
 from .._objective.losses import LOGISTIC, SOFTMAX
 from .._objective.problem import Problem
-from .._paths.cross_validation import read_splits
+from .._paths.validation.folds import read_splits
 from .._runtime.progress import one_blas_thread, with_callbacks
 from .._solvers.make_problem import make_problem
 from .added_tasks import AddTaskMixin
@@ -45,8 +46,6 @@ from .intervals import set_of
 class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
     """What all multi-task classifiers share: reading classes, predicting them and their probabilities."""
 
-    _many = True  # whether there may be more than two classes
-
     def _read(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> TaskData:
         """The data of the tasks with codes of `classes_` as targets."""
         read = self._read_classes(X, y, task, sample_weight, offset)
@@ -56,12 +55,6 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
     def _read_classes(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> ClassData:
         classes, codes = encode(y)
         refuse_many_classes(offset, classes)
-        if not self._many and len(classes) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: y holds "
-                f"{len(classes)} classes, and values that these have in common, each against the rest, would mean nothing. "
-                f"Wrap {type(self).__name__} in scikit-learn's OneVsRestClassifier, or take a model that shares features."
-            )
         data = super()._read(X, as_given(y, codes), task, sample_weight, offset)
         if getattr(self, "intercepts", "task") == "task" or data.m == 1:
             refuse_lonely(data, classes, getattr(self, "fit_intercept", True))
@@ -133,11 +126,6 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
 
     def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
         """Arrange the parts of coefficients that a family keeps by themselves."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self._many
-        return tags
 
     # ------------------------------------------------------------------ using
 
@@ -302,6 +290,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             The label of the task of every sample, if `fit` was given labels.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         offset : array-like of shape (n,) or (n, m), or float, optional
             The offset of every sample, which is added to its linear predictor; (n, m) for a
             model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.
@@ -361,6 +350,7 @@ class ClassifierFit(_AddsTasks):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         offset : array-like of shape (N,) or (N, m), optional
             A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
             2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
@@ -412,6 +402,7 @@ class ClassifierSearch(_AddsTasks):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.

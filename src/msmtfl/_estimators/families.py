@@ -24,7 +24,7 @@ from .words.grid_words import GridWords
 
 LISTED = tuple(  # modules with records, in the order in which families are shown
     f"msmtfl._estimators.{name}.record"
-    for name in ("msmtfl", "lasso", "l12", "dirty", "shared", "pooling", "pretrained", "robust", "baselines")
+    for name in ("msmtfl", "lasso", "l12", "dirty", "shared", "pooling", "pretrained", "robust", "nested", "baselines")
 )
 Formula = tuple[str, str, list[str]]  # loss, penalty, notes
 CoefOn = Callable[..., Floats]  # fitted model, part of its problem, budget=, tick= -> (m, d)
@@ -80,12 +80,15 @@ class Strength:
 @dataclass(frozen=True)
 class Part:
     """A part of the coefficients that is kept by itself: the attribute, and a column of the report's table of features.
-    One that is common to all tasks is (d,), the others are as `coef_`."""
+    One that is common to all tasks is (d,), the others are as `coef_`; or they have a line for everything that is in the
+    attribute `lines`, of which every task has those that `places` (m, L) names."""
 
     attribute: str
     title: str
     note: str = "the largest over tasks, in size"
     common: bool = False
+    lines: str = ""
+    places: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ class Family:
     by_default : parameters that `fit` takes from the data where all of a group are left out
     chosen : what a search chooses, in symbols
     parts : of its coefficients
+    more : attributes that belong to strengths or parts
     odd : the attribute with the labels of tasks that are unlike the rest, where a model names them
     grid, grid_attributes : the grid of its search in words, and the attributes of the CV class that hold it
     coef_on : coefficients at a fitted model's setting on a part of its rows
@@ -147,6 +151,7 @@ class Family:
     by_default: tuple[tuple[str, ...], ...] = ()
     chosen: str = "λ"
     parts: tuple[Part, ...] = ()
+    more: tuple[str, ...] = ()
     odd: str = ""
     grid: GridWords | None = None
     grid_attributes: tuple[str, ...] = ()
@@ -192,10 +197,11 @@ class Family:
         """What a fitted model of one of the classes has, beside what all have."""
         searching = issubclass(cls, self.search)
         strengths = [one.attribute for one in self.strengths if one.searched or not searching]
-        parts = [one.attribute for one in self.parts]
+        parts = [name for one in self.parts for name in (one.attribute, one.lines, one.places) if name]
         return (
             *strengths,
             *parts,
+            *self.more,
             *((self.odd,) if self.odd else ()),
             *(self.grid_attributes if searching else ()),
             *(("classes_",) if self.classifies else ()),

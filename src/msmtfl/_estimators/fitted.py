@@ -8,12 +8,12 @@ import numpy as np
 
 from .._data.categories import check_unknown, of_model
 from .._data.designs import Floats
-from .._data.level_rows import LevelPrior
 from .._data.tables import (
     as_values,
     is_table,
     missing_values,
     names_of,
+    places_of,
     warn_user,
 )
 from .._objective.groups import Groups, groups_named
@@ -72,13 +72,6 @@ def where_measured(offset: Any, y: Any) -> Any:
     return np.where(missing_values(given.ravel()).reshape(given.shape), 0.0, values)
 
 
-def level_prior(model: Any) -> LevelPrior | None:
-    """What a fitted regression's intercepts are drawn to, if they share a level."""
-    if not hasattr(model, "common_level_"):
-        return None
-    return LevelPrior(model.level_at_, model.common_level_, model.level_ridge_)
-
-
 def spread_over_tasks(model: Any, X: Any, offset: Floats | None = None) -> float:
     """How far the predictions of known tasks lie apart in samples of new ones: the root mean square, over the first of them,
     of their standard deviation. That is about the error of predicting one task by the mean of the others, noise aside. NaN
@@ -116,8 +109,11 @@ def check_without_ridge(model: Any, what: str) -> None:
 def task_column_in(model: Any, X: Any) -> Any:
     """The column that identifies the task in what is to be predicted: where a name was given to the fit, but X is an array
     (as tools hand on that know no tables), its place in the table of the fit."""
-    placed = isinstance(model.task_column, str) and not is_table(X) and model._task_position is not None
-    return model._task_position if placed else model.task_column
+    column = model.task_column
+    named = isinstance(column, str) or (
+        isinstance(column, (list, tuple)) and any(isinstance(one, str) for one in column)
+    )
+    return model._task_position if named and not is_table(X) and model._task_position is not None else column
 
 
 def forget(model: Any, *names: str) -> None:
@@ -220,7 +216,7 @@ def classes_together(model: Any) -> bool:
 
 
 def importances(model: Any) -> Floats:
-    """Row norms of the columns of a fitted model's X, the task column (if there is one) getting the largest: of a
+    """Row norms of the columns of a fitted model's X, task columns (if there are any) getting the largest: of a
     categorical column that of its group, or the sum of those of its levels."""
     norms: Floats = model.row_norms_
     encoding = of_model(model)
@@ -228,6 +224,7 @@ def importances(model: Any) -> Floats:
         ends = np.cumsum(encoding.counts)
         one = norms[ends - 1] if hasattr(model, "feature_groups_") else np.add.reduceat(norms, ends - encoding.counts)
         norms = np.asarray(one)
-    if model._task_position is None:
-        return norms
-    return np.insert(norms, model._task_position, norms.max(initial=0.0))
+    largest = norms.max(initial=0.0)
+    for place in sorted(places_of(model._task_position)):
+        norms = np.insert(norms, place, largest)
+    return norms

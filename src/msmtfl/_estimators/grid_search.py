@@ -14,39 +14,30 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Data, Floats
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
-from .._paths.choice import (
-    OVER_RATIOS,
-    cross_fitted_over,
-    cross_fitted_score,
-    warn_if_at_the_end,
-    warn_if_too_good,
-)
 from .._paths.conformal import held_out_scores
-from .._paths.cross_validation import (
-    CRITERIA,
-    ERRORS,
-    HeldOut,
-    Scorer,
-    Split,
-    choose,
-    fold_scores,
-    information,
-    read_splits,
-    standard_errors,
-)
 from .._paths.early_stopping import FoldRun, Front, search
 from .._paths.solutions import Refitted, Solutions, StagedSolutions
+from .._paths.validation.choice import choose, standard_errors
+from .._paths.validation.cross_validation import fold_scores
+from .._paths.validation.folds import read_splits
+from .._paths.validation.held_out import HeldOut, Split
+from .._paths.validation.information import CRITERIA, information
+from .._paths.validation.other_folds import OVER_RATIOS, cross_fitted_over, cross_fitted_score
+from .._paths.validation.remarks import warn_if_at_the_end, warn_if_too_good
+from .._paths.validation.scorers import ERRORS, Scorer
 from .._runtime.checks import check_positive, check_share, check_verbose
 from .._runtime.progress import Progress, one_blas_thread
 from .._solvers.gram import BUDGET, Gram, follow, may_form
 from .._solvers.lassos.weighted_lasso import least_squares_on
 from .._solvers.priors import gather, release
-from .._solvers.solvers import LASSOS, caches_for, lassos_for
+from .._solvers.solvers import LASSOS, caches_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
+from .._solvers.task_lassos import lassos_for
 from .base import MultiTaskModel
+from .cross_fitted import cross_fitted
 from .fitted import forget, require_offset
 from .survival import held_out_concordance
 
@@ -226,9 +217,11 @@ class GridSearch(MultiTaskModel):
         if known and len(known) == len(fits) and not problem.loss.levelled:
             self.concordance_ = held_out_concordance(problem.data, known)
         elif known and len(known) == len(fits):
-            self.held_out_ = held_out_scores(
-                problem.data, known, problem.loss, problem.error == "log_loss", folds[0].split.groups
-            )
+            classes = problem.error == "log_loss"
+            scores = held_out_scores(problem.data, known, problem.loss, classes, folds[0].split.groups)
+            if not (classes or problem.loss.squared):
+                scores = replace(scores, crossed=cross_fitted(self, problem.data, folds, self.surface_.last.shape[1]))
+            self.held_out_ = scores
 
     def _scorer(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """What scores predictions of rows held out; None if their errors do."""

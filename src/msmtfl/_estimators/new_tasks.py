@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._objective.problem import Problem
 from .._solvers.priors import without_priors
 
@@ -29,10 +29,17 @@ def feature_means(problem: Problem) -> Floats:
     return np.array([known[id(task.X), id(task.weight)] for task in data.tasks])
 
 
-def new_lines(model: Any, X: Any, groups: list[Ints], coef: Floats, intercept: Floats) -> Iterator[tuple[Ints, Line]]:
+def new_lines(
+    model: Any, X: Any, groups: list[Ints], labels: list[Any], coef: Floats, intercept: Floats
+) -> Iterator[tuple[Ints, Line]]:
     """For rows of X, those of every new task, the coefficients and intercepts that predict them; `coef` (m, K, d) and
     `intercept` (m, K) are those of the known tasks."""
-    if model.unknown_task == "similar":
+    if model.unknown_task == "common" and hasattr(model, "_line_of"):  # tasks have levels, of which some may be known
+        means, _ = profile(model)
+        for rows, label in zip(groups, labels, strict=True):
+            w, b = model._line_of(label, coef, intercept, means)
+            yield rows, (w[None], b)
+    elif model.unknown_task == "similar":
         means, sd = profile(model)
         scale = spread(means, sd)
         for rows in groups:

@@ -156,6 +156,7 @@ class MultiTaskLinear(RegressorMixin, MultiTaskModel):
             The label of the task of every sample, if `fit` was given labels.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         offset : array-like of shape (n,) or (n, m), or float, optional
             The offset of every sample, which is added to its linear predictor; (n, m) for a
             model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._objective.penalties import ConcaveRows
 from .._objective.problem import Problem
 from .._objective.theta import unit

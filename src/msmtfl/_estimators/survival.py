@@ -8,9 +8,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._data.designs import Floats
-from .._data.survival import read_survival, times_of
-from .._data.tables import names_of, opened, without_task
-from .._data.tasks import TaskData
+from .._data.event_times import times_of
+from .._data.survival import read_survival
+from .._data.tables import names_of, opened
+from .._data.task_data import TaskData
+from .._data.task_levels import without_task
 from .._objective.problem import Problem
 from .._objective.survival import Cox
 from .._paths.conformal import FoldFit

@@ -1,9 +1,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from .descent import Descent
+from .arrow_factor import ArrowFactor
 
-class Arrow(Descent):
+class Arrow(ArrowFactor):
     def __init__(
         self,
         Q: NDArray[np.float64],
@@ -24,5 +24,3 @@ class Arrow(Descent):
         max_rounds: int = 0,
         project: bool = True,
     ) -> tuple[int, int]: ...
-
-def use_registers(width: int) -> int: ...

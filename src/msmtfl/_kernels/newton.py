@@ -10,7 +10,8 @@ centring. Its Gram matrix is made again only where the curvature has changed too
 of a feature out of work is computed only where the slopes have moved far enough for it to have reached its bound.
 
 What this cannot do by itself (minimisers that are not unique, nearly dependent columns, steps that do not end) is left to
-Python, see `_solvers/proximal_newton.py`: the status then says LEFT. This file is plain Python: `cython` types make it C.
+Python, see `_solvers/lassos/proximal_newton.py`: the status then says LEFT. This file is plain Python, which `cython` types
+make C.
 """
 
 import cython
@@ -22,81 +23,15 @@ from .active_set import ActiveSet
 if not cython.compiled:
     from math import fabs, sqrt
 
+    from .losses import apart, changed, gram_of, lift, slopes, sum_of, times, value_of
     from .vectors import axpy, dot
-
-    def gram_of(k, n, X, ldx, G, ldg):
-        """G (k, k; rows ldg apart) = XX' for X (k, n; rows ldx apart)"""
-        rows = np.asarray(X[: k * ldx]).reshape(k, ldx)[:, :n]
-        G[: k * ldg].reshape(k, ldg)[:, :k] = rows @ rows.T
-
-    def times(n, b, x, i, z, j):
-        """z[j:j+n] = b x[i:i+n]"""
-        z[j : j + n] = b * x[i : i + n]
-
-    def sum_of(n, x):
-        return float(x.sum())
-
-    def apart(n, x, y, v):
-        """The sum of (x - y)^2 / v"""
-        return float(((x - y) ** 2 / v).sum())
-
-    def changed(n, x, y):
-        """The largest |x - y| / y, y > 0"""
-        return float((np.abs(x - y) / y).max())
-
-    def lift(n, share, x, v, y, root):
-        """y = max(x, share v times the largest x / v), and its roots; returns the sum of y"""
-        y[:] = np.maximum(x, share * (x / v).max() * v)
-        root[:] = np.sqrt(y)
-        return float(y.sum())
-
-    def slopes(kind, epsilon, caution, n, y, v, f, u, bend):
-        """u = -v h'(y, f), bend = v h''(y, f); what bend is beside the curvature is said in the .pxd file"""
-        with np.errstate(over="ignore", invalid="ignore"):
-            if kind == LOGISTIC:
-                sign = np.where(y > 0.5, -1.0, 1.0)
-                e = np.exp(-np.abs(f))
-                u[:] = -v * sign * np.where(sign * f > 0.0, 1.0, e) / (1.0 + e)
-                bend[:] = v * e / (1.0 + e) ** 2
-            elif kind == POISSON:
-                e = np.exp(f)
-                u[:], bend[:] = -v * (e - y), v * np.minimum(e, 1e150)
-            elif kind == GAMMA:
-                e = y * np.exp(-f)
-                u[:], bend[:] = v * (e - 1.0), v * np.minimum(e, 1e150)
-            elif kind == TWEEDIE:
-                a, b = epsilon - 1.0, 2.0 - epsilon
-                falls, rises = y * np.exp(-a * f), np.exp(b * f)
-                u[:], bend[:] = v * (falls - rises), v * np.minimum(a * falls + b * rises, 1e150)
-            else:
-                r = np.abs(f - y)
-                u[:] = -v * np.clip(f - y, -epsilon, epsilon)
-                bend[:] = v * np.maximum(r < epsilon, caution * epsilon / np.maximum(r, epsilon))
-
-    def value_of(kind, epsilon, n, y, v, f):
-        """sum_r v_r h(y_r, f_r), but for what does not depend on f"""
-        with np.errstate(over="ignore", invalid="ignore"):
-            if kind == LOGISTIC:
-                t = np.where(y > 0.5, -f, f)
-                return float(v @ (np.maximum(t, 0.0) + np.log1p(np.exp(-np.abs(t)))))
-            if kind == POISSON:
-                return float(v @ (np.exp(f) - y * f))
-            if kind == GAMMA:
-                return float(v @ (y * np.exp(-f) + f))
-            if kind == TWEEDIE:
-                a, b = epsilon - 1.0, 2.0 - epsilon
-                return float(v @ (y * np.expm1(-a * f) / a + np.expm1(b * f) / b))
-            r = np.abs(y - f)
-            inner = np.minimum(r, epsilon)
-            return float(v @ (inner * (r - 0.5 * inner)))
-
 
 LOGISTIC = cython.declare(cython.int, 0)
 POISSON = cython.declare(cython.int, 1)
 HUBER = cython.declare(cython.int, 2)
 GAMMA = cython.declare(cython.int, 3)
 TWEEDIE = cython.declare(cython.int, 4)
-KINDS = {"Logistic": 0, "Poisson": 1, "Huber": 2, "Gamma": 3, "Tweedie": 4}
+KINDS = {"Logistic": 0, "Poisson": 1, "Huber": 2, "Gamma": 3, "Tweedie": 4}  # as in losses.py
 
 LEFT = cython.declare(cython.int, 64)
 ROOM = cython.declare(cython.int, 128)

@@ -15,7 +15,8 @@ from typing import ClassVar
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .penalties import OfRows, bent, counted
+from .penalties import bent
+from .row_norms import OfRows, counted
 
 FLAT = 1e-9  # slope of a row's norm along b, relatively, that counts as none
 
@@ -76,6 +77,11 @@ class SharedNorm(OfRows):
     def of_rows(self, rows: Ints) -> SharedNorm:
         return SharedNorm(self.a[rows], self.c[rows], self.factors[rows])
 
+    def of_class(self, c: int, classes: int) -> SharedNorm:
+        """The norm of a class alone, whose losses count as many times as there are classes."""
+        part = self.of_rows(np.arange(len(self.c)).reshape(classes, -1)[c])
+        return SharedNorm(classes * part.a, classes * part.c, part.factors)
+
 
 def common_weights(lam: float, scales: Floats) -> Floats:
     """(d,): those of |b_j|; 0 for a feature that is not penalised, even if lam is inf."""
@@ -106,6 +112,7 @@ def _lowest(W: Floats, A: Floats, c: Floats) -> Floats:
 class CappedDeviations:
     """lam_common sum_j s_j |b_j| + lam_deviation sum_j min(h_j, theta), h_j = sum_i f_ji |v_ji|; of the lams one may be inf.
 
+    Of several classes, each against the rest, features of each count by themselves: d is that of all classes together.
     factors f is (d, m), scales s is (d,); inf excludes a feature, 0 leaves it un-penalised (in V; b is 0). With an l1_ratio
     below 1 these norms have that share of the strengths, and the rest is a ridge (`ridge`).
     """
@@ -118,10 +125,16 @@ class CappedDeviations:
     factors: Floats
     scales: Floats
     l1_ratio: float = 1.0
+    classes: int = 1
 
     @property
     def convex(self) -> bool:
         return bool(np.isinf(self.theta) or np.isinf(self.lam_deviation))
+
+    @property
+    def problems(self) -> int:
+        """One for every task and class."""
+        return int(self.factors.shape[1]) * self.classes
 
     def parts(self, P: Floats) -> tuple[Floats, Floats]:
         """b (d,) and V (d, m) of P (p, 1)."""
@@ -141,20 +154,23 @@ class CappedDeviations:
         return lam if np.isinf(lam) else self.l1_ratio * lam
 
     def ridge(self) -> Floats | None:
-        """(p,): m / 2 times the second derivatives of the ridge in b and V, if there is one; 0 where these are 0 anyway."""
+        """(p,): half the number of problems times the second derivatives of the ridge in b and V, if there is one; 0 where
+        these are 0 anyway."""
         if self.l1_ratio == 1.0:
             return None
         of_b, of_v = counted(self.scales), counted(self.factors)
         common, deviation = (0.0 if np.isinf(lam) else lam for lam in (self.lam_common, self.lam_deviation))
-        m = self.factors.shape[1]
         return np.asarray(
-            0.5 * m * (1.0 - self.l1_ratio) * np.concatenate([common * of_b**2, (deviation * of_v**2).T.ravel()])
+            0.5
+            * self.problems
+            * (1.0 - self.l1_ratio)
+            * np.concatenate([common * of_b**2, (deviation * of_v**2).T.ravel()])
         )
 
     def ridge_value(self, P: Floats) -> float:
         """What the ridge adds to the objective at P (p,)."""
         ridge = self.ridge()
-        return 0.0 if ridge is None else float(ridge @ P**2 / self.factors.shape[1])
+        return 0.0 if ridge is None else float(ridge @ P**2 / self.problems)
 
     def pattern(self, P: Floats) -> np.ndarray:
         """(2, p): rows whose deviations are capped, and 0."""

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._data.designs import Floats, Ints
-from .penalties import OfBlocks, lengths
+from .row_norms import OfBlocks, lengths
 
 
 @dataclass(frozen=True, eq=False)

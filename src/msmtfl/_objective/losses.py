@@ -41,6 +41,7 @@ class Loss(Protocol):
     squared: ClassVar[bool]  # whether it is the squared error: sums of squares and products then say all there is
     linear: ClassVar[bool]  # whether the linear predictor itself is what is predicted
     levelled: ClassVar[bool]  # whether it tells levels of f apart, so that there are intercepts
+    dispersed: ClassVar[bool]  # whether it is all of a log-likelihood: the distribution says how large the noise is
     least: ClassVar[float]  # the smallest target that it takes
     text: ClassVar[str]  # a task's loss in formulas: {m} is the number of tasks, f the linear predictor of samples r
     note: ClassVar[str]  # what the letters of `text` are; {epsilon} and {power} are the model's
@@ -97,6 +98,7 @@ class Separable:
     """What losses have in common that act on every row by itself."""
 
     levelled: ClassVar[bool] = True
+    dispersed: ClassVar[bool] = False
 
     def of_task(self, y: Floats, v: Floats) -> Any:
         return self
@@ -161,6 +163,7 @@ class Squared(Separable):
 class Logistic(Separable):
     """y is 0 or 1."""
 
+    dispersed: ClassVar[bool] = True
     squared: ClassVar[bool] = False
     linear: ClassVar[bool] = False
     least: ClassVar[float] = 0.0
@@ -227,6 +230,7 @@ class _LogLink(Separable):
 class Poisson(_LogLink):
     """Counts, or other y >= 0, with mean e^f."""
 
+    dispersed: ClassVar[bool] = True
     mean: ClassVar[str] = "rate"
     least: ClassVar[float] = 0.0
     text: ClassVar[str] = "2/({m} nᵢ) Σᵣ [exp fᵣ − yᵣ fᵣ + yᵣ log yᵣ − yᵣ]"

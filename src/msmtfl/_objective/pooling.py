@@ -17,8 +17,9 @@ import numpy as np
 from .._data.designs import NONE, Floats, Ints, with_rows
 from .certificates import CERTAIN, FAR, RowCertificate, full_rank, ridge_slack
 from .dual_points import Doubt, over_unit, vacuous
-from .penalties import bent, counted
+from .penalties import bent
 from .pressed import slack_of
+from .row_norms import counted
 from .shared_moves import SharedMoves
 from .task_duals import duals, of_losses
 
@@ -39,6 +40,13 @@ class PoolingRidge:
     factors: Floats
     scales: Floats
     n: float
+
+    def of_class(self, c: int, classes: int) -> PoolingRidge:
+        """That of a class alone, where features of several classes, each against the rest, stand after each other."""
+        of_features = np.arange(len(self.scales)).reshape(classes, -1)[c]
+        return PoolingRidge(
+            self.k, self.k_common, self.factors[of_features], self.scales[of_features], self.n / classes
+        )
 
     @property
     def of_deviations(self) -> Floats:

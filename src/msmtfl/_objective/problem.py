@@ -66,6 +66,18 @@ class Problem:
         out: int = self.designs[0].d
         return out
 
+    # ------------------------------------------------------------------ classes
+
+    @property
+    def classes(self) -> int:
+        """How many problems a task has: one, or one for each of several classes, which stand side by side."""
+        return int(getattr(self.data, "classes", 1))
+
+    def wide(self, x: Floats) -> Floats:
+        """What is known of (features, problems) as (classes * features, tasks): of models in which the tasks of each class
+        have something in common, a row is a feature of a class."""
+        return x if self.classes == 1 else x.T.reshape(self.m // self.classes, -1).T
+
     # ------------------------------------------------------------------ bounds
 
     @property

@@ -36,7 +36,7 @@ from .certificates import EQUICORRELATION, GAP, RowCertificate, gradient_noise, 
 from .common_penalty import SharedNorm
 from .dual_points import Doubt, few_digits, over_unit, vacuous
 from .loss_certificates import INSIDE
-from .penalties import DirtyNorm, RowNorm
+from .row_norms import DirtyNorm, RowNorm
 from .task_duals import duals, escaping_tasks, of_losses, rooms
 
 ROUGH = 1e-9  # gap or violation beyond which W says nothing about other minimisers

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._data.survival import times_of
+from .._data.event_times import times_of
 
 TIES = ("efron", "breslow")
 SLACK = 1e-12  # of the weight of all events: what rounding may leave of a mass
@@ -44,6 +44,7 @@ class Cox:
     squared: ClassVar[bool] = False
     linear: ClassVar[bool] = False
     levelled: ClassVar[bool] = False
+    dispersed: ClassVar[bool] = True
     mean: ClassVar[str] = "hazard"  # what e^f is, but for a factor
     least: ClassVar[float] = -np.inf
     text: ClassVar[str] = "2/({m} nᵢ) Σₖ [log Σᵣ exp fᵣ − fₖ]"

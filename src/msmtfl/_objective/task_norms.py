@@ -27,8 +27,9 @@ import numpy as np
 from .._data.designs import NONE, Floats, Ints, with_rows
 from .certificates import CERTAIN, EQUICORRELATION, FAR, RowCertificate, full_rank
 from .dual_points import Doubt, over_unit, vacuous
-from .penalties import GroupNorm, bent, counted, lengths
+from .penalties import bent
 from .pressed import slack_of
+from .row_norms import GroupNorm, counted, lengths
 from .shared_moves import SharedMoves
 from .task_duals import duals, of_losses
 
@@ -357,10 +358,10 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: TaskNorms) -> tuple[I
             products = D @ design.gram_block(E, E) @ D.T
         M[np.ix_(at, at)] += penalty.kappa[i] * products
         of_W[np.ix_(at, at)] += D @ D.T
-    return none if _determined(M, of_W) else all_of_them
+    return none if determined(M, of_W) else all_of_them
 
 
-def _determined(M: Floats, of_W: Floats) -> bool:
+def determined(M: Floats, of_W: Floats) -> bool:
     """Whether movements that leave the fit as it is leave W as it is: M has the products of what movements do to the fit,
     `of_W` of what they do to W. (P and Q may be exchanged where W is determined.)"""
     if not (np.isfinite(M).all() and np.isfinite(of_W).all() and (np.diagonal(of_W) > 0.0).any()):

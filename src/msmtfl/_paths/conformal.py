@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._objective.losses import Loss, Softmax
 
 KEPT = 100  # largest scores of a task and fold that are kept one by one
@@ -195,6 +195,10 @@ class HeldOutScores:
         Whether samples stayed together in groups.
     fold_of : ndarray of shape (N,), optional
         The fold that held each sample out, -1 for none; None of a model that was read from a file.
+    crossed : tuple of ndarray of shape (2, n), optional
+        Of the samples of each task the linear predictors without their fold, at the points that the other folds choose of
+        the grid and of its separate lassos, NaN where there are none. None where the errors of the search say as much, and
+        of a model that was read from a file.
     """
 
     at: Ints = field(repr=False)
@@ -205,6 +209,7 @@ class HeldOutScores:
     others: Table = field(repr=False)
     grouped: bool = False
     fold_of: np.ndarray | None = field(default=None, repr=False)
+    crossed: tuple[Floats, ...] | None = field(default=None, repr=False)
 
     @property
     def n_folds(self) -> int:

@@ -19,8 +19,11 @@ from .._data.designs import Floats, Ints
 from .._objective.problem import Problem
 from .._runtime.threads import each
 from .conformal import FoldFit
-from .cross_validation import HeldOut, RowsHeldOut, Scorer, Scoring, Split, error_scales, mean_errors, standard_errors
 from .solutions import Solutions
+from .validation.choice import standard_errors
+from .validation.cross_validation import error_scales, mean_errors
+from .validation.held_out import HeldOut, RowsHeldOut, Split
+from .validation.scorers import Scorer, Scoring
 
 # A column has turned when its errors exceed WORSE times its smallest one at IN_A_ROW points or more, over which lam has
 # fallen by at least SPAN; or sooner, when they have risen from point to point over IN_A_ROW of them to STEEP times that. As

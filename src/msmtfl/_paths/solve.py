@@ -130,6 +130,7 @@ def regularization_surface(
         the coefficient is never penalised; inf: the feature is excluded.
     sample_weight : array-like of shape (N,) or (N, m), optional
         Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        A sample of weight 2 is two samples.
     max_stages : int, default=10
         The largest number of stages; with 1 the model is the lasso.
     tol : float, default=1e-8

@@ -23,8 +23,8 @@ from .._solvers.lassos.proximal_newton import LossLassos
 from .._solvers.lassos.task_solver import Caches
 from .._solvers.lassos.weighted_lasso import Lassos
 from .._solvers.one_level import has_one_level
-from .._solvers.solvers import lassos_for
 from .._solvers.stages import CROWDED, CYCLES, REPEATS, SEPARATED, UNFINISHED, limit
+from .._solvers.task_lassos import lassos_for
 from .grid import Grid
 from .prefetch import foresee, likely_shared
 from .solutions import Solved, no_points

@@ -24,7 +24,7 @@ from .._objective.shapes import Shape
 from .._runtime.progress import one_blas_thread
 from .._solvers.degrees import of_one_task
 from .._solvers.largest_lam import largest_lam
-from .._solvers.one_level import has_one_level
+from .._solvers.one_level import has_one_level, with_free_level
 from .._solvers.stages import in_words
 from .solutions import NO_FACTORS, StagedSolutions, TaskCoefs, _over
 
@@ -326,7 +326,8 @@ class Surface(StagedSolutions):
                 proofs: list[Any] = certify_held(problem, W, A, float(parts[0][2][0]))
             else:
                 proofs = [certify(i, np.array([place]))[0] for i in range(problem.m)]
-            return relative_gap(problem.designs, proofs), all(proof.unique for proof in proofs)
+            gap, _ = with_free_level(problem, relative_gap(problem.designs, proofs), self.coefs([place])[0])
+            return gap, all(proof.unique for proof in proofs)
 
     def proven(self, losses: Floats, gaps: Floats, unique: np.ndarray) -> Surface:
         """Return a surface that takes over what is known already of every solution.

@@ -6,8 +6,10 @@ import errno
 import os
 import secrets
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 try:
     import fcntl
@@ -19,18 +21,24 @@ STEM = 64  # bytes of a file's name that its temporary one begins with: names ma
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write to a temporary file beside `path`, then put it in its place: nobody ever sees half of it, not even after a power
-    cut. A file that is replaced leaves its permissions to the new one. What processes that were killed have left of
-    earlier attempts goes."""
+    """Write to a temporary file beside `path`, then put it in its place: see `whole_file`."""
+    with whole_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A temporary file beside `path`, to be written to, that takes its place at the end: nobody ever sees half of it, not
+    even after a power cut. A file that is replaced leaves its permissions to the new one. What processes that were killed
+    have left of earlier attempts goes."""
     path = Path(os.path.realpath(path))  # a link stays one: what it points to is replaced
     before = _replaced(path)
-    data = content.encode() if isinstance(content, str) else content
     prefix = _prefix(path.name)
     _remove(path.parent, prefix)
     handle, temporary = _begin(path.parent, prefix, 0o666 if before is None else 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             if before is not None:
                 _take_over(temporary, before)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._data.designs import AnyData, Floats
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._objective.box import Box
 from .._objective.losses import LOGISTIC, SOFTMAX, Logistic, Loss, is_loss, of_regressions
 from .._runtime.checks import check_positive

@@ -1,10 +1,10 @@
-"""Stages that couple the tasks, with certificates: a norm of every row, a common part, partial pooling."""
+"""Stages that couple the tasks, with certificates: a norm of every row, a common part, partial pooling, points."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,18 +16,20 @@ from .._objective.certificates import (
     certify,
     largest_violation,
 )
+from .._objective.class_proofs import certify_common_ridges, certify_pooled, certify_shared, shared_violation
 from .._objective.common_penalty import SharedNorm
-from .._objective.penalties import RowNorm
-from .._objective.pooling import PoolingRidge, certify_pooling, certify_ridges
+from .._objective.pooling import PoolingRidge
 from .._objective.pressed import pressed
 from .._objective.problem import Problem
 from .._objective.row_certificates import certify_rows, row_violation
-from .._objective.task_norms import TaskNorms, certify_task_norms
+from .._objective.row_norms import RowNorm
 from .._runtime.progress import Listener
 from .coupled.around_bounds import within
 from .coupled.common_part import Stacked, settled
 from .proofs import Separation, rather_zero
 from .stages import Outcome
+
+Certify: TypeAlias = Callable[[Sequence[Any], Floats, Any], RowCertificate]
 
 
 class RowsSolver(Protocol):
@@ -80,7 +82,7 @@ class PoolingSolver(Protocol):
         """Whether the last solve came to its end."""
 
     def one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
-        """b (d,) and V (m, d)."""
+        """b (d,), or (classes, d) of several classes, and V (m, d)."""
 
 
 class RowStages:
@@ -119,8 +121,7 @@ class CommonStages:
 
     def __init__(self, lassos: CommonSolver, problem: Problem):
         self.lassos: Any = lassos
-        self.problem = problem
-        self.grams = lassos.grams
+        self.problem, self.grams = problem, lassos.grams
         self.designs: list[Any] = [lassos.stacked]
         self.scale = 0.5 * lassos.stacked.m
         self.separation = Separation(problem.data)
@@ -131,21 +132,24 @@ class CommonStages:
         return parts
 
     def _settled(self, weights: SharedNorm, P: Floats) -> Floats:
-        m = self.lassos.stacked.m
-        P = settled(weights, P, m)
-        return within(self.problem, P.reshape(m + 1, -1)).ravel()
+        P = settled(weights, P, self.lassos.stacked.tasks)
+        return within(self.problem, P.reshape(-1, self.problem.d)).ravel()
+
+    def _proof(self, P: Floats, weights: SharedNorm) -> RowCertificate:
+        stacked = self.lassos.stacked
+        return certify_shared(self._proving(), stacked.sums(P), weights, stacked.classes)
 
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         stacked, a = self.lassos.stacked, self.scale * weights.weights()
         P, rounds = self.lassos.solve(a, last[0], max_iter)
-        P, parts = self._settled(weights, P), self._proving()
-        proof = certify_rows(parts, stacked.sums(P), weights)
+        P = self._settled(weights, P)
+        proof = self._proof(P, weights)
         if proof.gap > GAP and self.lassos.finished and hasattr(self.lassos, "repair"):
             better = self._settled(weights, self.lassos.repair(P, a, last[0]))
-            again = certify_rows(parts, stacked.sums(better), weights)
+            again = self._proof(better, weights)
             if again.gap < proof.gap:
                 P, proof = better, again
-        P, proof = rather_zero(P, proof, lambda P: certify_rows(parts, stacked.sums(P), weights))
+        P, proof = rather_zero(P, proof, lambda P: self._proof(P, weights))
         for _ in stacked.parts:
             listener.task_done()
         self.separation.warn({i: proof.dependent[i] for i in proof.escapes})
@@ -153,7 +157,8 @@ class CommonStages:
         return Outcome(P[None], rounds, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: SharedNorm, P: Floats) -> float:
-        return row_violation(self._proving(), self.lassos.stacked.sums(P[0]), weights)
+        stacked = self.lassos.stacked
+        return shared_violation(self._proving(), stacked.sums(P[0]), weights, stacked.classes)
 
 
 class RidgedCommonStages(CommonStages):
@@ -187,24 +192,21 @@ class RidgedCommonStages(CommonStages):
 class RidgedLossStages(RidgedCommonStages):
     """The same under a loss that is not squared, or with bounds."""
 
+    def _ridges(self, weights: SharedNorm, P: Floats) -> RowCertificate:
+        stacked = self.lassos.stacked
+        return certify_common_ridges(self._proving(), stacked.scale, P, weights, self.lassos.ridge, stacked.classes)
+
+    def violation(self, weights: SharedNorm, P: Floats) -> float:
+        return self._ridges(weights, P[0]).kkt
+
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         stacked = self.lassos.stacked
         P, rounds = self.lassos.solve(self.scale * weights.weights(), last[0], max_iter)
-        proof = certify_common_ridges(self._proving(), P, weights, self.lassos.ridge)
+        proof = self._ridges(weights, P)
         for _ in stacked.parts:
             listener.task_done()
         outcome = Outcome(P[None], rounds, self.lassos.finished, proof.gap, proof.kkt, proof.unique, proof.dependent)
         return replace(outcome, doubt=proof.doubt)
-
-    def violation(self, weights: SharedNorm, P: Floats) -> float:
-        return certify_common_ridges(self._proving(), P[0], weights, self.lassos.ridge).kkt
-
-
-def certify_common_ridges(parts: Sequence[Any], P: Floats, norm: SharedNorm, ridge: Floats) -> RowCertificate:
-    """Of b and V with a ridge on both, whatever the loss is."""
-    m, scale = len(parts), np.array([1.0 / part.n for part in parts])
-    A, height = 0.5 * m * norm.weights(), m + 1
-    return certify_ridges(parts, P, A.reshape(height, -1), ridge.reshape(height, -1), scale)
 
 
 class PoolingStages:
@@ -212,7 +214,7 @@ class PoolingStages:
 
     def __init__(self, pooling: PoolingSolver):
         self.pooling, self.grams = pooling, pooling
-        self.designs = [AllTasks(pooling.problem.designs)]
+        self.designs = [AllTasks(pooling.problem.designs, pooling.problem.classes)]
 
     def _proving(self) -> list[Any]:
         designs: list[Any] = pressed(self.pooling.problem, forces_at(self.pooling)).designs
@@ -220,34 +222,36 @@ class PoolingStages:
 
     def solve(self, weights: PoolingRidge, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         b, V = self.pooling.one(weights.k, weights.k_common)
-        P = np.concatenate([b, V.ravel()])
-        proof = certify_pooling(self._proving(), P, weights)
+        P = np.concatenate([b.ravel(), V.ravel()])
+        proof = certify_pooled(self._proving(), P, weights, self.pooling.problem.classes)
         for _ in V:
             listener.task_done()
         steps, finished = self.pooling.steps, self.pooling.finished
         return Outcome(P[None], steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: PoolingRidge, P: Floats) -> float:
-        return certify_pooling(self._proving(), P[0], weights).kkt
+        return certify_pooled(self._proving(), P[0], weights, self.pooling.problem.classes).kkt
 
 
 class AllTasks:
     """The loss of all tasks at b and V, every sample counting the same."""
 
-    def __init__(self, parts: Sequence[Design]):
-        self.parts, self.d = parts, (len(parts) + 1) * parts[0].d
+    def __init__(self, parts: Sequence[Design], classes: int = 1):
+        self.parts, self.classes, self.d = parts, classes, (len(parts) + classes) * parts[0].d
         self.n = sum(part.n for part in parts)
 
     def loss(self, P: Floats) -> float:
-        b, *V = P.reshape(len(self.parts) + 1, -1)
-        return float(sum(part.loss(b + v) for part, v in zip(self.parts, V, strict=True)))
+        both = P.reshape(len(self.parts) // self.classes + 1, -1)
+        W = np.reshape(both[0] + both[1:], (len(self.parts), -1))
+        return float(sum(part.loss(w) for part, w in zip(self.parts, W, strict=True)))
 
 
-class TaskNormStages:
-    """The only stage of a model with a norm of every task's deviations: points are (1, p), the common part first, then V."""
+class PointStages:
+    """The stages of a model whose penalty is one of points (height, d), which hang together with coefficients as the penalty
+    says (`coefs`): stages are (1, p). `certify` proves what is known of a point."""
 
-    def __init__(self, problem: Problem, penalty: Any, solver: Any, near: Floats | None = None):
-        self.problem, self.solver, self.grams = problem, solver, None
+    def __init__(self, problem: Problem, penalty: Any, solver: Any, certify: Certify, near: Floats | None = None):
+        self.problem, self.solver, self.certify, self.grams = problem, solver, certify, None
         self.designs = [CountedTasks(problem.designs, penalty)]
         if near is not None:
             solver.warm(near)
@@ -256,26 +260,26 @@ class TaskNormStages:
         designs: list[Any] = pressed(self.problem, forces_at(self.solver)).designs
         return designs
 
-    def solve(self, weights: TaskNorms, last: Floats, max_iter: int, listener: Listener) -> Outcome:
+    def solve(self, weights: Any, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         P, steps = self.solver.solve(weights, max_iter)
         designs = self._proving()
-        proof = certify_task_norms(designs, P, weights)
-        P, proof = rather_zero(P, proof, lambda P: certify_task_norms(designs, P, weights))
+        proof = self.certify(designs, P, weights)
+        P, proof = rather_zero(P, proof, lambda P: self.certify(designs, P, weights))
         for _ in designs:
             listener.task_done()
         finished, flat = self.solver.finished, P.reshape(1, -1)
         return Outcome(flat, steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
-    def violation(self, weights: TaskNorms, P: Floats) -> float:
-        return certify_task_norms(self._proving(), P[0].reshape(weights.height, -1), weights).kkt
+    def violation(self, weights: Any, P: Floats) -> float:
+        return self.certify(self._proving(), P[0].reshape(weights.height, -1), weights).kkt
 
 
 class CountedTasks:
-    """The loss of all tasks at a point, each counting as a penalty on deviations has it."""
+    """The loss of all tasks at a point, each counting as the penalty has it."""
 
     n = 1.0
 
-    def __init__(self, parts: Sequence[Design], penalty: TaskNorms):
+    def __init__(self, parts: Sequence[Design], penalty: Any):
         self.parts, self.penalty, self.d = parts, penalty, penalty.height * parts[0].d
 
     def loss(self, P: Floats) -> float:

@@ -8,7 +8,7 @@ from .._data.designs import Floats, stage_scale
 from .._objective.box import outward, outwards
 from .._objective.problem import Problem
 from .one_level import has_one_level, held_at, levels_of
-from .solvers import lassos_for
+from .task_lassos import lassos_for
 
 LAM_SHARE = 0.1  # lam=None is this share of lam_max
 LEAST_SHARE = 1e-3  # of the l1 norm in a penalty: with less, the largest lam is that of this share

@@ -27,14 +27,16 @@ from .._data.dense import RowTask
 from .._data.designs import Floats, Ints
 from .._data.level_rows import LevelPrior
 from .._data.tables import Matrix
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._objective.loss_task import LossTask
 from .._objective.losses import Loss, best_level, robust_scale, weighted_median
+from .._objective.problem import Problem
 
 FEATURES = 50  # that slopes are estimated of
 NUMBERS = 2**24  # that are held for it
 RIDGES = np.append(np.logspace(-2.0, 5.0, 15), np.inf)  # per variance of a column; inf: no such slopes
 SOFTEST, STIFFEST = 1e-6, 1e3  # k: in samples, and in samples of the largest task
+DIGITS = 3  # of the logarithm of a strength, which samples tell to one or two
 FAR = 3.0  # robust standard deviations from a task's median, beyond which targets of robust losses are cut off
 STEPS = 50  # of Newton's method; it takes about five
 WIDEST, NARROWEST = 10.0, 0.01  # standard deviations of levels on the scale of a linear predictor that is no target
@@ -63,6 +65,12 @@ def weight_of_a_row(n: Floats, rows: np.ndarray) -> float:
     """What a sample weighs: 1 where weights count samples, else their mean."""
     counts = np.all(n == np.rint(n)) and (n >= rows).all()
     return 1.0 if counts else float(n.sum() / rows.sum())
+
+
+def counted(problem: Problem) -> tuple[Floats, Floats]:
+    """(m,): the weight of every task's samples, and how many samples these count as."""
+    n = np.array([design.n for design in problem.designs])
+    return n, n / weight_of_a_row(n, np.array([target.rows for target in problem.data.targets]))
 
 
 def _strength(noise: float, spread: float, largest: float) -> float:
@@ -144,11 +152,12 @@ def _random_levels(levels: Floats, variances: Floats) -> tuple[float, float]:
 
 
 def least(value: Callable[[float], float], low: float, high: float, points: int = 25) -> float:
-    """Where a function of one variable is least: about the best of some points."""
+    """Where a function of one variable is least, about the best of some points, to `DIGITS` after the point: closer, what is
+    found depends on rounding, so that weights and repeated samples would not make the same model."""
     grid = np.linspace(low, high, points)
     k = int(np.argmin([value(one) for one in grid]))
     ends = (grid[max(k - 1, 0)], grid[min(k + 1, points - 1)])
-    return float(minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": 1e-4}).x)
+    return round(float(minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": 1e-7}).x), DIGITS)
 
 
 # ------------------------------------------------------------------ other losses

@@ -13,7 +13,8 @@ from .._data.dense import RowTask
 from .._data.designs import Data, Design, FeatureRows, Floats
 from .._data.level_rows import LevelPrior, LevelRows, drawn
 from .._data.tables import warn_user
-from .._data.tasks import Task, TaskData, warn_of_single_rows
+from .._data.task_data import Task, TaskData
+from .._data.tasks import warn_of_single_rows
 from .._objective.box import Limit
 from .._objective.class_tasks import ClassGroup, ClassTask
 from .._objective.loss_task import LossTask

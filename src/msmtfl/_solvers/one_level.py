@@ -5,8 +5,9 @@ at the solution there, so that a is the root of a rising function of one variabl
 loss; the root is found by the secant method in a bracket. Tasks know the level that they are held at (`LevelTask.move`).
 
 What is proven: with u a dual point of the problem held at a, the bound that u gives is linear in the level, with slope s. So
-no point whose level is within R of a is better by more than the gap at a plus R |s|: that is what `LevelStages` reports, R
-being the spread of the targets and the way that the level has come.
+no point whose level is within R of a is better by more than the gap at a plus R |s| (`with_free_level`), R being the spread
+of the targets and the way that the level has come. It is relative to the loss at W = 0 and the level that suits W = 0 best:
+at the level of a solution whose features are far from 0 that loss may be any number of times as large.
 """
 
 from __future__ import annotations
@@ -58,27 +59,64 @@ def unit_of(designs: Sequence[Any]) -> float:
     return 0.5 * float(np.mean([design.loss(np.zeros(design.d)) / design.n for design in designs]))
 
 
-def reach_of(designs: Sequence[Any], start: float, lever: float) -> float:
-    """How far from the level a better one is looked for: the spread of the targets (1 where these have another scale than
-    linear predictors), as far as a feature that explains all of it moves the level at x = 0; and the way that the level has
-    come."""
+def reach_of(designs: Sequence[Any], start: float, lever: float, unit: float) -> float:
+    """How far from the level a better one is looked for: the spread of the targets, of which `unit` is half the square (1
+    where these have another scale than linear predictors), as far as a feature that explains all of it moves the level at
+    x = 0; and the way that the level has come."""
     linear = getattr(getattr(designs[0], "of_loss", None), "linear", True)
     way = abs(float(designs[0].prior.level) - start)
-    return way + (float(np.sqrt(2.0 * unit_of(designs))) if linear else 1.0) * (1.0 + lever)
+    return way + (float(np.sqrt(2.0 * unit)) if linear else 1.0) * (1.0 + lever)
+
+
+def with_free_level(problem: Problem, gap: float, W: Floats) -> tuple[float, float]:
+    """The relative gap of W (m, d) where tasks have one level in common, from that of the problem held at the level where
+    they are, and the share of the level in it."""
+    if classes_together(problem) or not has_one_level(problem):
+        return gap, 0.0
+    K, designs = getattr(problem.data, "classes", 1), problem.designs
+    held, best, apart = 0.0, 0.0, 0.0
+    for c in range(K):
+        of_class = designs[c::K]
+        start = _level_of(of_class, np.zeros((len(of_class), designs[0].d)))
+        best_of_class, level = _unit_at(of_class, start), abs(float(of_class[0].prior.level))
+        held, best = held + unit_of(of_class), best + best_of_class
+        reach = reach_of(of_class, start, lever_of(of_class), best_of_class)
+        terms = [np.abs(mean) @ np.abs(w) for (mean, _), w in zip(map(_moments, of_class), W[c::K], strict=True)]
+        hidden = 4.0 * EPS * (level + max(terms) + np.sqrt(2.0 * best_of_class))  # of the slope, by rounding
+        apart += (abs(slope_of(of_class, W[c::K])) + hidden) * reach
+    if not (best > 0.0 and np.isfinite(held)):
+        return (gap, 0.0) if held == 0.0 else (float("inf"), float("inf"))
+    return float(gap * (held / best) + apart / best), float(apart / best)
+
+
+def _unit_at(designs: Sequence[Any], level: float) -> float:
+    """Half the mean loss at W = 0 and a level."""
+    if not hasattr(designs[0], "of_loss"):
+        return 0.5 * float(np.mean([one.part.yy / one.n + (_own_level(one) - level) ** 2 for one in designs]))
+    zeros = np.zeros(designs[0].d)
+    parts = [one.v @ one.of_loss.value(one.y, one.fitted(zeros) + level) / one.n for one in designs]
+    return float(np.mean(parts))
+
+
+def _own_level(design: Any) -> float:
+    return float(design.part.intercepts(np.zeros((1, design.d)))[0])
 
 
 def lever_of(designs: Sequence[Any]) -> float:
     """How far from 0 columns lie, in units of their standard deviations: the largest over tasks and features."""
     out = 0.0
-    for design in designs:
-        if hasattr(design, "part"):
-            mean, squares = design.part.mean, design.part.squares / design.n
-        else:
-            mean = design.base.correlate(design.base.u) / design.n
-            squares = design.squares / design.n - mean**2
+    for mean, squares in map(_moments, designs):
         live = squares > 1e-14 * mean**2
         out = max(out, float(np.max(np.abs(mean[live]) / np.sqrt(squares[live]), initial=0.0)))
     return out
+
+
+def _moments(design: Any) -> tuple[Floats, Floats]:
+    """Means and variances (d,) of a task's columns."""
+    if hasattr(design, "part"):
+        return np.asarray(design.part.mean), np.asarray(design.part.squares / design.n)
+    mean = design.base.correlate(design.base.u) / design.n
+    return mean, design.squares / design.n - mean**2
 
 
 def _settle(designs: Sequence[Any], solve: Callable[[], Floats]) -> Floats:
@@ -91,7 +129,10 @@ def _settle(designs: Sequence[Any], solve: Callable[[], Floats]) -> Floats:
     low, high = (-np.inf, 0.0), (np.inf, 0.0)  # levels and slopes to the left and to the right of the root
     step, best = 0.0, (abs(g), a, W)
     for _ in range(STEPS):
-        if abs(g) <= FLAT * unit_of(designs) / max(reach_of(designs, start, lever), 1e-300) or g == 0.0:
+        if (
+            abs(g) <= FLAT * unit_of(designs) / max(reach_of(designs, start, lever, unit_of(designs)), 1e-300)
+            or g == 0.0
+        ):
             break
         low, high = ((a, g), high) if g < 0.0 else (low, (a, g))
         new = _between(low, high, a, g, step)
@@ -272,17 +313,15 @@ class LevelStages:
 
     def __init__(
         self,
-        tasks: Sequence[Any],
+        problem: Problem,
         make: Callable[[Floats | None], Any],
         coefs: Callable[[Floats], Floats],
         near: Floats | None,
-        classes: int = 1,
     ):
-        self.tasks, self.make, self.coefs, self.near, self.classes = list(tasks), make, coefs, near, classes
+        self.problem, self.make, self.coefs, self.near = problem, make, coefs, near
+        self.tasks, self.classes = list(problem.designs), getattr(problem.data, "classes", 1)
         self.inner = make(near)
         self.designs: Sequence[Any] = self.inner.designs
-        self.lever = lever_of(self.tasks)
-        self.starts = [float(task.prior.level) for task in self.tasks[:classes]]
 
     @property
     def grams(self) -> Any:
@@ -303,18 +342,11 @@ class LevelStages:
         for _ in self.tasks:
             listener.task_done()
         end, W = found[-1], self.coefs(found[-1].coef)
-        apart = 0.0
-        for c, start in enumerate(self.starts):
-            of_class = self.tasks[c :: self.classes]
-            unit = unit_of(of_class)
-            reach = reach_of(of_class, start, self.lever)
-            hidden = 4.0 * EPS * (abs(float(of_class[0].prior.level)) + reach)  # of the slope, by rounding
-            slope = abs(slope_of(of_class, W[c :: self.classes])) + hidden
-            apart += slope * reach / unit if unit > 0.0 else 0.0
+        gap, apart = with_free_level(self.problem, end.dual_gap, W)
         return replace(
             end,
             n_iter=sum(one.n_iter for one in found),
-            dual_gap=end.dual_gap + apart,
+            dual_gap=gap,
             kkt=max(end.kkt, apart),
         )
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import gammaln
@@ -44,6 +45,7 @@ SEVERAL = (0.5, 0.25, 0.1)  # of the tasks: who find a feature, for others to ta
 PASSES = 5  # over the path at most; it takes two or three
 TURNS = 100  # of a fit, between coefficients and scale
 SETTLED = 1e-9  # relative change of the scale that counts as none
+ALIKE = 1e-10  # of the range of a projection of samples, up to which these count as the same sample
 LEAST = 1e-3  # of the targets' spread: an exact fit has a scale, too
 
 
@@ -103,6 +105,15 @@ class _Pilot:
         self.weights = np.where(self.free, 0.0, np.where(self.live, np.sqrt(self.rows.squares), np.inf))
         self.known: dict[bytes, _Fit] = {}
 
+    @cached_property
+    def different(self) -> int:
+        """How many samples are unlike all others: neither weights nor repeats add to what coefficients can be fitted to."""
+        rows = self.rows
+        unlike = np.cos(np.arange(1.0, rows.d + 1.0))
+        w = np.divide(unlike, np.sqrt(rows.squares), out=np.zeros(rows.d), where=rows.squares > 0.0)
+        both = [one / (np.ptp(one) or 1.0) for one in (rows.apply(w) / rows.u, self.y)]
+        return 1 + int(np.count_nonzero(np.diff(np.sort(both[0] + np.pi * both[1])) > ALIKE))
+
     def posed(self, epsilon: float, fit: _Fit) -> LossTask:
         inside = float(self.v @ (np.abs(fit.residuals) < epsilon * fit.scale) / self.n)
         return LossTask(self.rows, self.y, Huber(epsilon * fit.scale, fit.scale), inside)
@@ -146,7 +157,7 @@ class _Pilot:
         key = used.tobytes()
         if key not in self.known:
             k = int(used.sum())
-            can = self.varies and k + self.centred <= MOST * min(self.n, len(self.y))  # weights add no rows
+            can = self.varies and k + self.centred <= MOST * min(self.n, self.different)
             out = self._estimate(used, k) if can else (np.inf, self.spread, self.y - self.middle)
             self.known[key] = _Fit(out[0], used, *out[1:])
         return self.known[key]

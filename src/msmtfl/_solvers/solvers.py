@@ -1,10 +1,11 @@
-"""What solves a problem: `solver_for` makes the solver of its stages. No solver is made of a problem anywhere else.
+"""What solves a problem: `solver_for` makes the solver of its stages. No solver is made of a problem anywhere else, but for
+its weighted lassos (`task_lassos.py`).
 
-The convex problem of a stage has one of six structures, which the penalty names: weighted lassos ("lassos"), a norm of
+The convex problem of a stage has one of seven structures, which the penalty names: weighted lassos ("lassos"), a norm of
 every row ("rows"), a part that is common to all tasks ("common"), or that with ridges only ("pooling"), or with a norm of
-every task's deviations ("robust"); one more task beside others has that of its coefficients given theirs ("given"). Where
-the loss is not squared, the first has a solver of its own;
-the others are solved by Newton steps around theirs (`coupled_newton.py`).
+every task's deviations ("robust"), or parts by level ("levels"); one more task beside others has that of its coefficients
+given theirs ("given"). Where the loss is not squared, the first has a solver of its own; the others are solved by Newton
+steps around theirs (`coupled/newton_around.py`).
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from typing import Any, cast
 from .._data.designs import Floats
 from .._objective.class_tasks import classes_together
 from .._objective.common_penalty import CappedDeviations, SharedNorm
-from .._objective.penalties import Penalty, RowNorm
+from .._objective.level_penalty import LevelPenalty, certify_levels
+from .._objective.penalties import Penalty
 from .._objective.pooling import PoolingRidge
 from .._objective.pressed import pressed
 from .._objective.problem import Problem
-from .._objective.task_norms import TaskNorms
+from .._objective.row_norms import RowNorm
+from .._objective.task_norms import certify_task_norms
 from .class_stages import ClassStages
 from .coupled.common_part import Stacked, StackedGrams, StackedLassos
 from .coupled.coupled_rows import CoupledRows
@@ -31,27 +34,25 @@ from .coupled.loss_pooling import AnyPooling, LossPooling
 from .coupled.loss_rows import LossRows
 from .coupled.loss_task_norms import AnyTaskNorms, LossTaskNorms
 from .coupled.pooling import Pooling
+from .coupled.task_levels import AnyLevels, LevelGrams, LevelSolver, LossLevels
 from .coupled.task_norms import TaskNormSolver
 from .coupled_stages import (
     CommonStages,
+    PointStages,
     PoolingStages,
     RidgedCommonStages,
     RidgedLossStages,
     RowStages,
-    TaskNormStages,
 )
 from .gram import Gram, gram_caches
 from .lasso_stages import LassoStages, LossStages
-from .lassos.bounded import BoundedLassos
 from .lassos.class_lassos import ClassLassos
-from .lassos.grouped import GroupedLassos
-from .lassos.proximal_newton import LossLassos
-from .lassos.task_solver import Caches, task_caches
-from .lassos.weighted_lasso import Lassos
+from .lassos.task_solver import task_caches
 from .one_level import AtBestLevel, LevelStages, has_one_level
+from .task_lassos import lassos_at_level
 
 LASSOS, ROWS, COMMON, POOLING, GIVEN = "lassos", "rows", "common", "pooling", "given"  # structures of stages
-ROBUST = "robust"
+ROBUST, LEVELS = "robust", "levels"
 
 
 def solver_for(
@@ -84,9 +85,9 @@ def solver_for(
             return _solver_for(problem, penalty, lam, None, n_jobs, start)
 
         def coefs(found: Floats) -> Floats:
-            return Stacked(problem.designs).sums(found[0]) if common else found
+            return Stacked(problem.designs, problem.classes).sums(found[0]) if common else found
 
-        return LevelStages(problem.designs, make, coefs, near, getattr(problem.data, "classes", 1))
+        return LevelStages(problem, make, coefs, near)
     return _solver_for(problem, penalty, lam, grams, n_jobs, near)
 
 
@@ -94,7 +95,7 @@ def _solver_for(
     problem: Problem, penalty: Penalty, lam: float, grams: Any, n_jobs: int | None, near: Floats | None
 ) -> Any:
     if penalty.structure == LASSOS:
-        lassos = _lassos_for(problem, grams, n_jobs)
+        lassos = lassos_at_level(problem, grams, n_jobs)
         lassos.at(lam)
         if near is not None:
             lassos.warm(near)
@@ -113,7 +114,9 @@ def _solver_for(
     if penalty.structure == POOLING:
         return PoolingStages(pooling_for(problem, grams))
     if penalty.structure == ROBUST:
-        return TaskNormStages(problem, penalty, task_norms_for(problem, grams), near)
+        return PointStages(problem, penalty, task_norms_for(problem, grams), certify_task_norms, near)
+    if isinstance(penalty, LevelPenalty):
+        return PointStages(problem, penalty, levels_for(problem, penalty, grams), certify_levels, near)
     common = _common_for(problem, grams, n_jobs)
     common.at(penalty.ridge() if isinstance(penalty, CappedDeviations) else None)
     if near is not None:
@@ -121,57 +124,6 @@ def _solver_for(
     if common.ridge is None:
         return CommonStages(common, problem)
     return RidgedCommonStages(common, problem) if _plain(problem) else RidgedLossStages(common, problem)
-
-
-def lassos_for(
-    problem: Problem,
-    grams: Caches | None = None,
-    n_jobs: int | None = None,
-    careful: bool = False,
-    search: bool = False,
-) -> Any:
-    """The weighted lassos of a problem's tasks. In a `search` those that have no minimiser are not solved."""
-    if classes_together(problem):
-        return ClassLassos(problem, n_jobs, search)
-    if has_one_level(problem):
-        return AtBestLevel(problem, lambda: _lassos_for(problem, None, n_jobs, careful, search))
-    return _lassos_for(problem, grams, n_jobs, careful, search)
-
-
-def _lassos_for(
-    problem: Problem,
-    grams: Caches | None = None,
-    n_jobs: int | None = None,
-    careful: bool = False,
-    search: bool = False,
-) -> Any:
-    if problem.groups is not None:
-        return GroupedLassos(
-            problem.designs,
-            problem.groups,
-            units=problem.units,
-            grams=grams,
-            ridge=problem.unit_ridge,
-            n_jobs=n_jobs,
-            problem=problem if search and problem.may_escape else None,
-        )
-    if problem.bounds is not None:
-        return BoundedLassos(
-            problem.designs, problem.bounds, units=problem.units, ridge=problem.unit_ridge, n_jobs=n_jobs
-        )
-    if not problem.loss.squared:
-        options: dict[str, Any] = {"positive": problem.positive, "units": problem.units, "n_jobs": n_jobs}
-        options["ridge"] = problem.unit_ridge
-        return LossLassos(problem.designs, **options, problem=problem if search and problem.may_escape else None)
-    return Lassos(
-        problem.designs,
-        positive=problem.positive,
-        units=problem.units,
-        grams=grams,
-        careful=careful,
-        ridge=problem.unit_ridge,
-        n_jobs=n_jobs,
-    )
 
 
 def _plain(problem: Problem) -> bool:
@@ -205,7 +157,7 @@ def common_for(problem: Problem, grams: CommonGrams | None = None, n_jobs: int |
     """A problem with a part that is common to all tasks."""
     if has_one_level(problem):
         make = partial(_common_for, problem, None, n_jobs)
-        return AtBestLevel(problem, make, lambda P: Stacked(problem.designs).sums(P))
+        return AtBestLevel(problem, make, lambda P: Stacked(problem.designs, problem.classes).sums(P))
     return _common_for(problem, grams, n_jobs)
 
 
@@ -226,6 +178,11 @@ def pooling_for(problem: Problem, known: AnyPooling | None = None) -> AnyPooling
 def task_norms_for(problem: Problem, known: Pooling | None = None) -> AnyTaskNorms:
     """A problem with a norm of every task's deviations; `known` are the directions of its tasks, if they are known."""
     return TaskNormSolver(problem, known) if _plain(problem) else LossTaskNorms(problem)
+
+
+def levels_for(problem: Problem, penalty: LevelPenalty, known: LevelGrams | None = None) -> AnyLevels:
+    """A problem with parts by level; `known` are its tasks put together, if they are known."""
+    return LevelSolver(problem, penalty, known) if problem.loss.squared else LossLevels(problem, penalty)
 
 
 # ------------------------------------------------------------------ what bounds press with
@@ -263,8 +220,8 @@ def pressed_pooling(problem: Problem, penalty: PoolingRidge) -> Problem:
     return cast(Problem, pressed(problem, pooling.forces))
 
 
-def pressed_task_norms(problem: Problem, penalty: TaskNorms, P: Floats) -> Problem:
-    """The same at a solution P (height, d) with a norm of every task's deviations."""
+def pressed_points(problem: Problem, penalty: Any, P: Floats) -> Problem:
+    """The same at a solution P (height, d) with a penalty of points."""
     if problem.box is None:
         return problem
     solver: Any = task_norms_for(problem)
@@ -277,6 +234,8 @@ def caches_for(problem: Problem, structure: str, **options: float | None) -> Any
     """What solvers of stages of a structure keep of Gram matrices; `options` are those of `gram_caches`."""
     if structure == POOLING:
         return pooling_for(problem)
+    if structure == LEVELS:
+        return None  # what is known depends on the levels, too
     if structure == ROBUST:
         return Pooling(problem) if _plain(problem) else None
     if not (_plain(problem) if structure == COMMON else problem.loss.squared):

@@ -21,7 +21,8 @@ Examples:
   msmtfl compare scores.csv --target score --task school
   msmtfl compare scores.csv -y score -t school --models lasso,bi-level --out by_task.csv --plot models.png
   msmtfl compare visits.csv -y relapse -t hospital --classify
-  msmtfl compare cases.csv -y cases -t town --loss poisson --exposure years"""
+  msmtfl compare cases.csv -y cases -t town --loss poisson --exposure years
+  msmtfl compare folder_of_parquet/ -y score -t school --sample 0.1"""
 SURFACE = """\b
 Example:
   msmtfl surface scores.csv --target score --task school --out surface.csv"""
@@ -73,6 +74,10 @@ def compare(
         bool,
         typer.Option("--leave-one-task-out", help="Also the error for a new task: each is left out of a fit in turn."),
     ] = False,
+    sample: Annotated[
+        float | None,
+        typer.Option("--sample", help="Compare on a random share of the rows, e.g. 0.1: for tables beyond memory."),
+    ] = None,
     cv: o.Folds = 5,
     nested: o.Nested = False,
     seed: o.Seed = 0,
@@ -93,6 +98,7 @@ def compare(
     with o.guard("compare", quiet):
         from ..compare.comparison import OF_NEW_DATA
         from ..compare.run import compare_models
+        from .streaming import too_large
         from .training import read_training, target_of, warn_of_classes, warn_of_exposure
 
         column, survival = target_of(loss, target, times, event)
@@ -101,10 +107,20 @@ def compare(
         check_picture(plot)
         if report is not None:
             from ..report import write_report  # now: what it needs may be absent
+        if sample is not None and not 0.0 < sample <= 1.0:
+            raise InputError(f"--sample must lie between 0 and 1, got {sample:g}: 0.1 for a tenth of the rows.")
+        why = "" if sample is not None else too_large(data, None)
+        if why:
+            raise InputError(
+                f"{why}, and comparing models needs the rows themselves. Compare them on a share: --sample 0.1. (msmtfl fit "
+                "reads such tables in batches.)"
+            )
         training = read_training(
             data,
             target=column,
             event=event,
+            sample=sample,
+            seed=seed,
             task=task,
             features=features,
             exclude=exclude,

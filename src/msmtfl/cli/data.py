@@ -390,11 +390,11 @@ def missing(table: Any, columns: Columns) -> np.ndarray:
 
 
 def about_missing(table: Any, columns: Columns) -> str:
-    row = int(np.flatnonzero(missing(table, columns))[0])
-    return f"missing values in {_counts(table[columns.used].isna().sum())}, first in row {row + 1}"
+    row = int(table.index[missing(table, columns)][0]) + 1
+    return f"missing values in {in_counts(table[columns.used].isna().sum())}, first in row {row}"
 
 
-def _counts(counts: Any) -> str:
+def in_counts(counts: Any) -> str:
     """'a' (2), 'b' (1): the columns with a count, and it."""
     counts = counts[counts > 0]
     shown = ", ".join(f"{name!r} ({int(count)})" for name, count in list(counts.items())[:8])
@@ -422,7 +422,12 @@ def _fill(column: Any, how: str) -> float:
 
 def about_fills(table: Any, columns: Columns) -> str:
     """What is filled in, for people; nothing if nothing is missing."""
-    return _counts(table[list(columns.fills)].isna().sum())
+    return in_counts(missing_fills(table, columns))
+
+
+def missing_fills(table: Any, columns: Columns) -> Any:
+    """How many values are filled in, by column."""
+    return table[list(columns.fills)].isna().sum()
 
 
 # ------------------------------------------------------------------ task labels

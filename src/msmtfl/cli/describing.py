@@ -77,10 +77,11 @@ def describe(model: Any) -> str:
 
 def _score(model: Any) -> str:
     """The error of rows that had no part in the choice of the parameters, and what is known of that of separate lassos."""
+    from .._estimators.cross_fitted import lasso_points
     from .._estimators.fitted import scoring_of
-    from .._paths.choice import too_good
     from .._paths.searched import cross_fits
-    from ..plots.views import lasso_points, measure_of
+    from .._paths.validation.too_good import too_good
+    from ..plots.views import measure_of
 
     found = _measured(model)
     if not found:
@@ -95,7 +96,7 @@ def _score(model: Any) -> str:
     if "lasso_error" in found:
         text += (
             f"\nseparate lassos: {found['lasso_error']:.4g}; difference {found['difference']:+.2g} (s.e. "
-            f"{found['se']:.2g}), {found['tasks_better']} tasks better, {found['tasks_worse']} worse: {found['standing']}"
+            f"{found['se']:.2g}); tasks: {found['tasks_better']} better, {found['tasks_worse']} worse; {found['standing']}"
         )
     if model.best_index_ in lasso_points(model) and len(model.tasks_) > 1:
         text += "\nthe point chosen is that of separate lassos"
@@ -105,7 +106,8 @@ def _score(model: Any) -> str:
 
 def _measured(model: Any) -> dict[str, Any]:
     """Errors of rows that had no part in the choice of the parameters; empty if the fit has none."""
-    from .._paths.choice import PERFECT, points_without
+    from .._paths.validation.other_folds import points_without
+    from .._paths.validation.too_good import PERFECT
     from ..plots.views import evidence_over_lasso, held_out_errors, is_lasso, measure_of, measures
 
     if not measures(model):

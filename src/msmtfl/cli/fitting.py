@@ -154,13 +154,7 @@ def fit(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     decimal: o.DecimalMark = None,
-    stream: Annotated[
-        bool,
-        typer.Option(
-            "--stream",
-            help="Parquet files: read them in batches, as is done by itself where they are too large for memory.",
-        ),
-    ] = False,
+    stream: o.Stream = False,
     jobs: o.Jobs = None,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,

@@ -147,6 +147,13 @@ Formulas = Annotated[
         "Default: an apostrophe before it.",
     ),
 ]
+Stream = Annotated[
+    bool,
+    typer.Option(
+        "--stream",
+        help="Parquet files: read them in batches, as is done by itself where they are too large for memory.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout, for programs.")]
 
 

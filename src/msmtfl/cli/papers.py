@@ -9,7 +9,7 @@ import typer
 
 from .._data.tables import choices_of
 from .._estimators.families import family_of
-from .._estimators.fitted import loss_of
+from .._estimators.fitted import loss_of, of_survival
 from . import options as o
 from .data import InputError
 from .models import ModelFile, load
@@ -214,7 +214,8 @@ def _refuse_intervals(fitted: Any) -> None:
     family = family_of(fitted)
     if family.classifies or not family.staged:
         raise InputError(
-            f"--intervals: they are made for regressions with a sparse penalty, this model is {family.title}."
+            f"--intervals: they are made for regressions with a sparse penalty, and this model is {family.title}. Leave "
+            "--intervals out."
         )
     if loss_of(fitted) != "squared":
         raise InputError(
@@ -245,9 +246,12 @@ def _refuse_kind(kind: str, fitted: Any) -> None:
         try:
             gain_over_lasso(fitted)
         except ValueError as error:
+            again = "`msmtfl compare --plot` shows it."
+            if of_survival(fitted):
+                again = "`msmtfl compare --loss cox --plot` shows it, and so does the page of `msmtfl fit --report`."
             raise InputError(
                 "this model file cannot tell what sharing gains: the search had no separate lassos in its grid, or was not "
-                "judged by squared errors in several folds. `msmtfl compare --plot` shows it."
+                f"judged by squared errors in several folds. {again}"
             ) from error
 
 

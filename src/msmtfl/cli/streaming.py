@@ -11,6 +11,7 @@ from .._data.statistics.moments import Moments, with_labels
 from .._estimators.fitted import loss_of
 from .._runtime.memory import free_memory
 from .._runtime.naturally import natural_order
+from .batches import parquet_files
 from .data import Columns, InputError, NamedError, pandas, require
 from .data import labels as texts_of
 from .options import listed, tell
@@ -94,12 +95,7 @@ def read_statistics(
     quiet: bool,
     verbose: bool,
 ) -> Streamed:
-    files = files_of(data)
-    other = next((path for path in files if not is_parquet(path)), None)
-    if other is not None:
-        raise NamedError(
-            f"{other}: it is not Parquet, which alone is read in batches. Write the table as Parquet first."
-        )
+    files = parquet_files(data)
     names, _ = schema_of(files[0])
     head = pandas().DataFrame(columns=names)
     roles = {"--target": target, "--task": task, "--weight": weight, "--group": group, "--id": id}

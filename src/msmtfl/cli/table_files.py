@@ -177,7 +177,7 @@ def _read_file(path: Path, delimiter: str | None, encoding: str | None, decimal:
     if len(table) == 0:
         raise InputError("it has column names but no rows.")
     for name in texts & set(table.columns):
-        table[name] = table[name].map(_blank_as_missing)
+        table[name] = table[name].map(blank_as_missing)
     return table
 
 
@@ -276,7 +276,7 @@ def _where(path: Path, encoding: str) -> str:
     return ""
 
 
-def _blank_as_missing(value: Any) -> Any:
+def blank_as_missing(value: Any) -> Any:
     return None if isinstance(value, str) and not value.strip() else value
 
 
@@ -506,14 +506,14 @@ def table_bytes(table: Any, path: Path, formulas: bool = False) -> bytes:
     return pack(text.encode()) if pack else text.encode()
 
 
-def csv_text(table: Any, formulas: bool = False) -> str:
+def csv_text(table: Any, formulas: bool = False, header: bool = True) -> str:
     """The table as CSV. Names and text that a spreadsheet would take for formulas, and run, get an apostrophe in front,
     unless `formulas` are wanted."""
     if not formulas:
         table = table.rename(columns={name: _inert(name) for name in table.columns})
         texts = [name for name, kind in table.dtypes.items() if kind.kind not in "biufc"]
         table = table.assign(**{str(name): table[name].map(_inert, na_action="ignore") for name in texts})
-    return str(table.to_csv(index=False))
+    return str(table.to_csv(index=False, header=header))
 
 
 def _inert(value: Any) -> Any:

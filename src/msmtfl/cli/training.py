@@ -14,6 +14,7 @@ import numpy as np
 
 from .._data.copies import IDENTICAL
 from .._runtime.naturally import natural_order
+from .batches import sampled, share_of
 from .data import (
     Columns,
     InputError,
@@ -31,7 +32,7 @@ from .data import (
     with_level_of_missing,
 )
 from .options import listed, number_rows, tell
-from .table_files import read_table
+from .table_files import files_of, is_parquet, read_table
 
 CLASSES = "If they are classes: msmtfl fit --classify, msmtfl compare --classify."
 
@@ -115,12 +116,18 @@ def read_training(
     min_rows: int | None = None,
     missing_level: bool = False,
     event: str | None = None,
+    sample: float | None = None,
+    seed: int = 0,
 ) -> Training:
     if group is not None and group_identical:
         raise InputError("--group and --group-identical: give one of them.")
     with about(*data):
         texts = [name for name in (task, group, id, target if classes else None) if name is not None]
-        table = read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=texts)
+        if sample is not None and all(is_parquet(path) for path in files_of(data)):
+            table = sampled(data, sample, seed, texts)
+        else:
+            table = read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=texts)
+            table = table if sample is None else share_of(table, sample, seed)
         if missing_level:
             require(table, [task, target], "--task and --target")
             table = with_level_of_missing(
@@ -185,7 +192,7 @@ def _targets(table: Any, target: str, event: str | None, classes: bool) -> Any:
     bad = np.flatnonzero((time < 0.0) | ~np.isin(happened, (0, 1)))
     if bad.size:
         raise InputError(
-            f"row {table.index[bad[0]]}: times must be at least 0, and events 0 or 1; columns {target!r} and {event!r} hold "
+            f"row {table.index[bad[0]] + 1}: times must be at least 0, and events 0 or 1; columns {target!r} and {event!r} hold "
             f"{time[bad[0]]:g} and {happened[bad[0]]}."
         )
     return np.where(happened == 1, time, -time)

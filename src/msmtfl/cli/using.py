@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from contextlib import ExitStack
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,25 +21,27 @@ from .data import (
     Columns,
     InputError,
     about,
-    about_fills,
     about_missing,
     design,
     find_labels,
+    in_counts,
     label_texts,
     missing,
+    missing_fills,
     offsets,
     pandas,
     refuse_nested,
     require,
 )
 from .models import ModelFile, load
-from .table_files import check_ending, csv_text, read_table, records, table_bytes
+from .table_files import check_ending, csv_text, is_parquet, read_table, records, table_bytes
 
 PREDICT = """\b
 Examples:
   msmtfl predict model.msmtfl new.csv > predictions.csv
   msmtfl predict model.msmtfl new.parquet --out predictions.parquet --unknown-task mean
-  msmtfl predict model.msmtfl new.csv --interval 0.9 > predictions.csv"""
+  msmtfl predict model.msmtfl new.csv --interval 0.9 > predictions.csv
+  msmtfl predict model.msmtfl folder/ --out predictions.parquet   # in batches where memory is short"""
 INSPECT = """\b
 Examples:
   msmtfl inspect model.msmtfl
@@ -77,6 +81,7 @@ def predict(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     decimal: o.DecimalMark = None,
+    stream: o.Stream = False,
     formulas: o.Formulas = False,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -94,6 +99,9 @@ def predict(
     Of a classifier the prediction is a class; its probabilities follow.
     """
     with o.guard("predict", quiet):
+        from .batches import check_part_by_part
+        from .streaming import too_large
+
         out = o.file_or_stdout(out)
         o.check_outputs((out,), model, *data)
         check_ending(out)
@@ -108,15 +116,26 @@ def predict(
         columns = _with_offset(fitted, _asked(fitted, columns, task), offset, exposure)
         name = id or columns.id
         texts = [text for text in (columns.task, name, *columns.levels) if text is not None]
+        wanted = [*columns.features, *texts, *(one for one in (columns.offset, columns.exposure) if one is not None)]
+        why = "--stream" if stream else too_large(data, wanted)
+        how = (unknown_task or fitted.unknown_task, drop_missing, interval)
+        if why:
+            if as_json:
+                raise InputError(f"{why}: rows are read in batches, and --json needs all of them. Take --out FILE.csv.")
+            check_part_by_part(out)
+            if not quiet and not stream:
+                o.tell(f"{why}: rows are read in batches.")
+            _in_batches(fitted, columns, data, wanted, texts, how, name, out, formulas, quiet)
+            return
         with about(*data):
             table = read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=texts)
             if id is not None:
                 require(table, [id], "--id")
-            result = _predictions(fitted, columns, table, unknown_task or fitted.unknown_task, drop_missing, interval)
-            filled = about_fills(table, columns)
+            result = _predictions(fitted, columns, table, *how)
             if name in table.columns:
                 _carry(table[name], result)
-        _say(result, None if name in table.columns else name, filled, quiet)
+        told = Told(len(result), empty_in(result), missing_fills(table, columns))
+        told.say(None if name in table.columns else name, quiet)
         if out is not None:
             o.save(out, table_bytes(result, out, formulas))
         if as_json:
@@ -310,15 +329,66 @@ def _carry(ids: Any, result: Any) -> None:
     result.insert(0, ids.name, ids.loc[result.index])
 
 
-def _say(result: Any, absent: str | None, filled: str, quiet: bool) -> None:
-    """What people should know of the predictions."""
-    if filled and not quiet:
-        o.tell(f"missing values are filled in as the model was made (--impute): {filled}.")
-    empty = int(result["prediction"].isna().sum())
-    if empty and not quiet:
-        o.tell(f"{empty} of {len(result)} predictions are left empty: missing values.")
-    if absent is not None and not quiet:
-        o.tell(f"There is no column {absent!r}, which named the rows of the fit: predictions go without.")
+@dataclass(frozen=True)
+class Told:
+    """What people should know of the predictions: how many there are, how many are empty, and what was filled in."""
+
+    rows: int = 0
+    empty: int = 0
+    filled: Any = 0
+
+    def __add__(self, other: Told) -> Told:
+        return Told(self.rows + other.rows, self.empty + other.empty, self.filled + other.filled)
+
+    def say(self, absent: str | None, quiet: bool) -> None:
+        if quiet:
+            return
+        filled = "" if isinstance(self.filled, int) else in_counts(self.filled)
+        if filled:
+            o.tell(f"missing values are filled in as the model was made (--impute): {filled}.")
+        if self.empty:
+            o.tell(f"{self.empty} of {self.rows} predictions are left empty: missing values.")
+        if absent is not None:
+            o.tell(f"There is no column {absent!r}, which named the rows of the fit: predictions go without.")
+
+
+def empty_in(result: Any) -> int:
+    return int(result["prediction"].isna().sum())
+
+
+def _in_batches(
+    fitted: Any,
+    columns: Columns,
+    data: Sequence[Path],
+    wanted: Sequence[str],
+    texts: Sequence[str],
+    how: tuple[str, bool, float | None],
+    name: str | None,
+    out: Path | None,
+    formulas: bool,
+    quiet: bool,
+) -> None:
+    """Predict the rows of Parquet files batch by batch, and write them as they come."""
+    from .._runtime.files import whole_file
+    from .batches import TableWriter, batches, parquet_files
+
+    told, named = Told(), False
+    with ExitStack() as stack:
+        files = parquet_files(data)
+        if out is not None:
+            stack.enter_context(o.writing(out))
+        target = None if out is None else stack.enter_context(whole_file(out))
+        writer = TableWriter(target, is_parquet(out) if out is not None else False, formulas)
+        for path, table in batches(files, wanted, texts):
+            with about(path):
+                result = _predictions(fitted, columns, table, *how)
+                named = name in table.columns
+                if named:
+                    _carry(table[name], result)
+                told += Told(len(result), empty_in(result), missing_fills(table, columns))
+                writer.write(result)
+        writer.close()
+    told.say(None if named else name, quiet)
 
 
 def inspect(

@@ -87,6 +87,7 @@ class _Auto(MultiTaskModel):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.
@@ -231,6 +232,7 @@ class _Auto(MultiTaskModel):
             The label of the task of every sample, if `fit` was given labels.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         offset : array-like of shape (n,) or (n, m), or float, optional
             The offset of every sample, which is added to its linear predictor; (n, m) for a
             model of a 2-D y. A model that was fitted with an offset needs it; 0 leaves it out.

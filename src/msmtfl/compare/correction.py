@@ -19,9 +19,10 @@ import numpy as np
 
 from .._data.designs import Floats, Ints
 from .choosing import RULES, Choice, pick
-from .comparison import Comparison, Corrected
+from .comparison import Comparison
+from .errors import Corrected
+from .measures import EPS
 from .points import Points
-from .scoring import EPS
 
 DRAWS, LEAST = 200, 20  # of the samples: as many, and at least
 WORK = 2**24  # losses that are compared in all draws together: of many samples there are fewer draws

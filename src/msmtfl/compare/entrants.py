@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils import get_tags
 
 from .._data.tables import choices_of, known_as, names_of, warn_user
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._estimators.families import compared_variants
-from .._paths.cross_validation import Split
+from .._paths.validation.held_out import Split
 from .._runtime.checks import check_flag
 from .of_losses import under_loss
 
@@ -61,18 +60,6 @@ def with_enough(models: dict[str, Any], data: TaskData, classes: int, folds: int
             "have too few rows of a class."
         )
     return out
-
-
-def with_many_classes(models: dict[str, Any], classes: int, asked: Any, reference: str) -> dict[str, Any]:
-    """The models without those that know two classes only, where there are more; an error if they were asked for by name."""
-    unable = [name for name, model in models.items() if not get_tags(model).classifier_tags.multi_class]
-    if classes == 2 or not unable or isinstance(asked, Mapping):
-        return models
-    why = f"there are {classes} classes, and model(s) {names_of(unable)} know two only"
-    if asked is not None or reference in unable:
-        raise ValueError(f"{why}. Leave out these models.")
-    warn_user(f"{why}: they are left out.")
-    return {name: model for name, model in models.items() if name not in unable}
 
 
 def classifies(models: Any, asked: bool | None) -> bool:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._data.tasks import Task
+from .._data.task_data import Task
 from .._objective.losses import LOGISTIC, Loss, is_loss, loss_named, of_regressions, weighted_median
 from .._objective.survival import Cox, held_out
-from .scoring import EPS, Measure, Numbers
+from .measures import EPS, Measure, Numbers
 
 DEVIANCE = Measure("relative deviance", "dev.", "relative_deviance", "deviance over that of the task's mean")
 ABSOLUTE = Measure(

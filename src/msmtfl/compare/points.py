@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._estimators.class_scores import LOG_LOSS as LOG_LOSS_SCORE
 from .._estimators.fitted import scoring_of
 from .._estimators.grid_search import GridSearch
-from .._paths.choice import choose_simplest, in_order
-from .._paths.cross_validation import ERRORS, Split, error_scales, mean_errors
 from .._paths.searched import fold_scores_of
 from .._paths.solutions import Solutions
+from .._paths.validation.choice import choose_simplest, in_order
+from .._paths.validation.cross_validation import error_scales, mean_errors
+from .._paths.validation.held_out import Split
+from .._paths.validation.scorers import ERRORS
 
 BUDGET = 2**26  # losses that the folds of a search may keep while it runs: 256 MiB
 KEPT = 2**23  # losses that are kept of a model afterwards; of more points the best are

@@ -25,15 +25,16 @@ from .._estimators.classes import class_folds, read_classes
 from .._estimators.families import odd_tasks
 from .._estimators.fitted import NewTaskWarning, TaskLevelWarning, is_model, loss_of, of_survival, warn_of_task_level
 from .._objective.losses import is_loss, loss_named
-from .._paths.choice import GridEndWarning, TooGoodWarning
-from .._paths.cross_validation import read_splits
+from .._paths.validation.folds import read_splits
+from .._paths.validation.remarks import GridEndWarning
+from .._paths.validation.too_good import TooGoodWarning
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_verbose
 from .._runtime.processes import Ask, Processes
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import count, each
 from .._solvers.arguments import check_intercepts
 from .._solvers.make_problem import SharedLevelWarning, make_problem
-from .comparison import REFERENCE, Comparison, Dropped
+from .comparison import REFERENCE, Comparison
 from .correction import at_choice, corrected
 from .entrants import (
     check_inner,
@@ -43,11 +44,12 @@ from .entrants import (
     read_models,
     shares,
     with_enough,
-    with_many_classes,
 )
+from .errors import Dropped
+from .measures import Classes, Numbers
 from .of_losses import numbers_under
 from .points import Points, searches
-from .scoring import Cells, Classes, Numbers, OfFold
+from .scoring import Cells, OfFold
 from .work import Job, Said, Work, elsewhere, fit, fit_without, pays, search, slowest_first
 
 __all__ = ["compare_models", "contest", "default_models", "read_models"]
@@ -112,6 +114,7 @@ def compare_models(
         The column of X that identifies the task.
     sample_weight : array-like of shape (N,) or (N, m), optional
         Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        A sample of weight 2 is two samples.
     groups : array-like of shape (N,) or "identical", optional
         Labels of groups: samples of one group (a patient, a speaker) stay together, in outer and inner
         folds; standard errors are of groups. "identical": samples with the same features are a group.
@@ -290,7 +293,6 @@ def contest(
         alone = not any(shares(model) for model in chosen.values())
         classes, _, data = read_classes(X, y, **given, alone=alone)
         kind = Classes(classes)
-        chosen = with_many_classes(chosen, len(classes), models, reference)
         number = isinstance(cv, (int, np.integer)) and cv >= 2
         if not alone:
             chosen = with_enough(chosen, data, len(classes), int(cv) if number else 2, reference)

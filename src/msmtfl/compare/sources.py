@@ -17,17 +17,20 @@ from scipy.stats import norm
 from .._data.copies import groups_of
 from .._data.designs import Floats
 from .._data.tables import choices_of, names_of
-from .._data.tasks import TaskData, read_training
+from .._data.task_data import TaskData
+from .._data.tasks import read_training
 from .._estimators.classes import class_folds, read_classes
 from .._estimators.fitted import loss_of
 from .._objective.losses import is_loss, loss_named
-from .._paths.cross_validation import Split, read_splits
+from .._paths.validation.folds import read_splits
+from .._paths.validation.held_out import Split
 from .._runtime.cards import Card
 from .._runtime.checks import check_count, check_positive, check_verbose
 from .._runtime.drawing import BLUE, GREY, ORANGE, pyplot, quiet, shown
 from .._runtime.progress import Progress, one_blas_thread
 from .entrants import check_signature
-from .scoring import Cells, Classes, Measure, Numbers
+from .measures import Classes, Measure, Numbers
+from .scoring import Cells
 
 LEAST_SPREAD = 0.01  # of an error over that of knowing nothing, as the least standard deviation over folds: glmtrans's
 LEVEL = 0.95  # of all statements about tasks together

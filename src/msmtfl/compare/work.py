@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._estimators.grid_search import GridSearch
-from .._paths.cross_validation import Split
+from .._paths.validation.held_out import Split
 from .._runtime.progress import one_blas_thread
 from .._solvers.solvers import LASSOS
 from .points import Points, recording

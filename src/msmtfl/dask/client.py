@@ -11,18 +11,19 @@ import numpy as np
 from .._data.designs import Floats
 from .._data.statistics.moment_data import MomentData
 from .._data.statistics.moments import Moments
-from .._data.tasks import NO_WEIGHT, Target, warn_of_single_rows
+from .._data.task_data import NO_WEIGHT, Target
+from .._data.tasks import warn_of_single_rows
 from .._estimators.msmtfl.fit import MSMTFL
 from .._estimators.msmtfl.search import MSMTFLCV
 from .._objective.certificates import main_doubt, relative_gap
 from .._objective.dual_points import over_unit
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
-from .._paths.cross_validation import HeldOut
 from .._paths.early_stopping import as_if_ended
 from .._paths.grid import Grid
 from .._paths.stage_paths import gathered
 from .._paths.surface import Surface
+from .._paths.validation.held_out import HeldOut
 from .._paths.walk import Walk, Wanted
 from .._runtime.progress import Listener, Progress, one_blas_thread
 from .._solvers.arguments import read_factors

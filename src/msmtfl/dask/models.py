@@ -14,10 +14,12 @@ from .._data.statistics.dealer import Dealer
 from .._estimators.msmtfl.fit import MSMTFL
 from .._estimators.msmtfl.search import MSMTFLCV
 from .._objective.problem import Problem
-from .._paths.cross_validation import CRITERIA, ERRORS, by_task, read_cv
 from .._paths.grids import read_grid
 from .._paths.solve import solve_surface
 from .._paths.surface import Surface
+from .._paths.validation.folds import by_task, read_cv
+from .._paths.validation.information import CRITERIA
+from .._paths.validation.scorers import ERRORS
 from .._runtime.checks import check_verbose
 from .._runtime.progress import Progress, one_blas_thread
 from .client import FoldsElsewhere, RemoteSurface, SearchOnWorkers, TasksOnWorkers, fit_on_workers, moment_data

@@ -12,15 +12,14 @@ import numpy as np
 from .._data.designs import Floats
 from .._data.folds import TaskKFold
 from .._data.tables import factorise
-from .._data.tasks import NO_WEIGHT
+from .._data.task_data import NO_WEIGHT
 from .._estimators.fitted import forget, loss_of
 from .._estimators.msmtfl.fit import MSMTFL
 from .._estimators.msmtfl.search import MSMTFLCV
 from .._solvers.gram import BUDGET, WHOLE_AT_MOST
-from . import reading
 from .client import NOTHING, TasksOnWorkers
 from .cluster import Part, is_frame, loaded, modules, smallest_memory
-from .reading import Layout
+from .reading import KnownFolds, Layout, add_up, count, layout_of, pick, pieces_of, statistics_of
 from .worker import Rules, TaskOnWorker
 
 MODES = ("auto", "moments", "data")
@@ -181,7 +180,7 @@ class OnCluster:
     def _layout(self, client: Any, parts: list[Part]) -> tuple[Any, Layout]:
         """A future of it, so that d names need not go out with every piece of work; and itself."""
         values = loaded(client, parts[:1])[0]
-        future = client.submit(reading.layout_of, *values, self.model.task_column, pure=False)
+        future = client.submit(layout_of, *values, self.model.task_column, pure=False)
         return future, future.result()
 
     def _moments(self, client: Any, parts: list[Part], layout: Any, d: int, dealers: Sequence[Any]) -> Any:
@@ -195,10 +194,10 @@ class OnCluster:
                 + (" or" if folds == 1 else ", fewer folds or")
                 + " mode='data'."
             )
-        level = self._each(client, reading.statistics, parts, layout, dealers)
+        level = self._each(client, statistics_of, parts, layout, dealers)
         while len(level) > 1:
             some = [level[i : i + AT_ONCE] for i in range(0, len(level), AT_ONCE)]
-            level = client.map(reading.add_up, some, pure=False)
+            level = client.map(add_up, some, pure=False)
         return level[0]
 
     # ---------------------------------------------------------------- modes
@@ -227,7 +226,7 @@ class OnCluster:
             raise ValueError(f"{reason}: use mode='moments'.")
         if (self.mode == "moments" or reason) and (not folds or layout.form == "wide"):
             return None
-        return Census.of(client.gather(self._each(client, reading.count, parts, future)), layout)
+        return Census.of(client.gather(self._each(client, count, parts, future)), layout)
 
     def _stay(self, client: Any, census: Census | None, layout: Layout, folds: int) -> bool:
         """Whether the rows are to stay on the workers."""
@@ -264,9 +263,9 @@ class OnCluster:
         flags = (bool(model.fit_intercept), bool(model.standardize), bool(model.positive))
         folds = 0 if fold is None else 1 + int(max(mine.max() for mine in fold))
         rules = Rules(*flags, factors, len(labels), (budget or BUDGET) / (len(labels) * (1 + folds)))
-        pieces = self._each(client, reading.pieces, parts, future)
+        pieces = self._each(client, pieces_of, parts, future)
         pairs = [(pieces[i], label) for label, places in zip(labels, census.places, strict=True) for i in places]
-        picked = iter(client.map(reading.pick, *zip(*pairs, strict=True), pure=False))
+        picked = iter(client.map(pick, *zip(*pairs, strict=True), pure=False))
         mine = [list(islice(picked, len(places))) for places in census.places]
         m = len(labels)
         given = [[future] * m, [rules] * m, [None] * m if fold is None else fold]
@@ -330,11 +329,11 @@ class Census:
             )
         return [fold.astype(np.int16) for fold in cv.deal_tasks(self.labels, self.rows)]
 
-    def fold_by_task(self, fold: list[np.ndarray], folds: int) -> list[reading.KnownFolds]:
+    def fold_by_task(self, fold: list[np.ndarray], folds: int) -> list[KnownFolds]:
         """The same, for every partition."""
         parts = [np.split(mine, np.cumsum(of_task)[:-1]) for mine, of_task in zip(fold, self.counts, strict=True)]
         labels = self.labels.tolist()
         return [
-            reading.KnownFolds(folds, {label: parts[i][place] for i, label in enumerate(labels)})
+            KnownFolds(folds, {label: parts[i][place] for i, label in enumerate(labels)})
             for place in range(self.counts.shape[1])
         ]

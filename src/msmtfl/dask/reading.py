@@ -105,7 +105,7 @@ class KnownFolds:
         return self.fold_by_task[label][:count]
 
 
-def statistics(
+def statistics_of(
     place: int, layout: Layout, X: Any, y: Any, task: Any, weight: Any, task_column: Any, dealer: Any
 ) -> list[Moments]:
     """The Moments of one partition: of all rows, or of every fold."""
@@ -130,7 +130,7 @@ def add_up(some: list[list[Moments]]) -> list[Moments]:
 Piece = tuple[Any, Floats, Floats | None]  # X, y, weight of some rows of a task
 
 
-def pieces(
+def pieces_of(
     place: int, layout: Layout, X: Any, y: Any, task: Any, weight: Any, task_column: Any
 ) -> dict[Any, Piece | None]:
     """The rows of every task in a partition; None for a task that has none with a weight."""
@@ -150,7 +150,7 @@ def size_of(X: Any) -> int:
 
 def count(*part: Any) -> dict[Any, tuple[int, int]]:
     """{task: (rows, bytes)} of a partition."""
-    found = pieces(*part)
+    found = pieces_of(*part)
     return {label: (0, 0) if one is None else (len(one[1]), size_of(one[0])) for label, one in found.items()}
 
 

@@ -11,12 +11,12 @@ from scipy.sparse import issparse, vstack
 
 from .._data.dense import RowTask
 from .._data.designs import Floats, Ints
-from .._data.tasks import Task, TaskData
+from .._data.task_data import Task, TaskData
 from .._objective.certificates import AT_ONCE, certify_all, largest_violation
 from .._objective.dual_points import Doubt
 from .._objective.problem import Problem
-from .._paths.cross_validation import task_errors
 from .._paths.solutions import TaskCoefs, losses_of
+from .._paths.validation.held_out import task_errors
 from .._runtime.progress import Listener, one_blas_thread
 from .._solvers.arguments import read_factors
 from .._solvers.lasso_stages import certified

@@ -22,7 +22,7 @@ from .._runtime.checks import check_count, check_level
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import each
 from .._solvers.lassos.weighted_lasso import least_squares_on
-from .._solvers.solvers import lassos_for
+from .._solvers.task_lassos import lassos_for
 from .common import check_squared, checked_model, entries_table
 
 AT_ONCE = 2**22  # numbers in the largest arrays of the bootstrap
@@ -161,6 +161,7 @@ def bootstrap_intervals(
         Their task labels, if the fit was given labels.
     sample_weight : array-like of shape (N,) or (N, m), optional
         Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+        A sample of weight 2 is two samples.
     n_boot : int, default=1000
         Number of resamples.
     level : float, default=0.95

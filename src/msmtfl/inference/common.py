@@ -15,7 +15,7 @@ from .._data.categories import read_features
 from .._data.copies import groups_of
 from .._data.designs import Floats, Ints
 from .._data.tables import as_values, is_sparse
-from .._data.tasks import Task, TaskData
+from .._data.task_data import Task, TaskData
 from .._estimators.families import family_of
 from .._estimators.fitted import is_model, loss_of, model_chosen
 from .._objective.losses import Loss

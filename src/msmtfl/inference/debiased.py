@@ -30,7 +30,7 @@ from .._runtime.cards import Card
 from .._runtime.checks import check_level
 from .._runtime.progress import one_blas_thread
 from .._solvers.make_problem import make_problem
-from .._solvers.solvers import lassos_for
+from .._solvers.task_lassos import lassos_for
 from .common import (
     check_squared,
     checked_model,

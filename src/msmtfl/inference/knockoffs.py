@@ -35,7 +35,7 @@ from sklearn.utils import check_random_state
 from .._data.designs import Floats
 from .._data.statistics.moment_data import MomentData
 from .._data.tables import is_sparse, names_of, warn_user
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._estimators.families import lassos_like
 from .._estimators.fitted import loss_of, require_offset
 from .._runtime.checks import check_count

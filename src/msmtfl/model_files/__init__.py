@@ -9,7 +9,7 @@ arrays written out in it. The document (UTF-8) is an object with these keys:
     parameters_not_stored   {name: text}: parameters that no file can hold (a splitter, a penalty of the user's own); loading
                             takes their defaults, for the penalty an object that says what is missing
     form                    "single": one task, no labels; "long": a label per row; "wide": one X for all tasks
-    task_position           place of the task column in the table given, or null
+    task_position           place of the task column in the table given, places of several in a list, or null
     fitted                  {name: value}, see below
     stages                  list of {stage, objective, free_rows, dual_gap, kkt, unique, n_iter, seconds, coef, ambiguous},
                             or null; coef null: that of the model; ambiguous: list of [task, [features]], by place
@@ -32,7 +32,7 @@ In `fitted`, with m tasks, d features and c columns given (the task column too):
 
     tasks_, features_                       (m,) labels: text, numbers, true or false; (d,) text
     coef_, coef_specific_, coef_shared_     (m, d) in the data's units; (d,) if form is "single"
-    coef_common_, coef_deviation_           (d,); as coef_, which is their sum
+    coef_common_, coef_deviation_           (d,), of K > 2 classes (K, d); as coef_, which is their sum
     classes_                                (K,) labels of a classifier: text, numbers, true or false
     intercept_                              (m,); a number if form is "single"
     uses_offset_                            true if the model was fitted with an offset; older files do not have it

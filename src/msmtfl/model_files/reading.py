@@ -58,10 +58,17 @@ def model_of(document: Node, read: Reader) -> tuple[Any, dict[str, str]]:
     for key, value in _read_fitted(read, cls, fitted, form == "single").items():
         setattr(model, key, value)
     d = len(model.features_)
-    need(position is None or (type(position) is int and 0 <= position <= d), f"task_position is {position!r}")
+    places = [] if position is None else position if isinstance(position, list) else [position]
+    need(
+        all(type(place) is int and 0 <= place < d + len(places) for place in places)
+        and len(set(places)) == len(places),
+        f"task_position is {position!r}",
+    )
+    need(isinstance(model.task_column, (list, tuple)) or len(places) < 2, f"task_position is {position!r}")
+    position = tuple(places) if isinstance(position, list) else position
     encoding = of_model(model)
     columns = d if encoding is None else len(encoding.columns)
-    need(model.n_features_in_ == columns + (position is not None), f"n_features_in_ is {model.n_features_in_}")
+    need(model.n_features_in_ == columns + len(places), f"n_features_in_ is {model.n_features_in_}")
     model._form, model._task_position = form, position
     if "n_stages_" in required:
         certificate, stages = parts_of(document, ("certificate", "stages"), "the document")
@@ -106,10 +113,15 @@ def _read_fitted(read: Reader, cls: type, nodes: dict[str, Node], single: bool) 
     m, d = len(tasks), len(features)
     need(m == 1 or not single, f"form is 'single', but there are {m} tasks")
     c = typed(nodes["n_features_in_"], int, "n_features_in_")
-    common = [part.attribute for part in family_of(cls).parts if part.common]
-    rows = ("row_norms_", "row_slopes_", *common)
-    shapes: dict[str, Shape] = {**dict.fromkeys(rows, (d,)), "feature_importances_": (c,)}
+    shapes: dict[str, Shape] = {**dict.fromkeys(("row_norms_", "row_slopes_"), (d,)), "feature_importances_": (c,)}
     out: dict[str, Any] = {"tasks_": tasks, "features_": features}
+    for part in (part for part in family_of(cls).parts if part.lines):
+        lines, places = (read.value(nodes[key], key) for key in (part.lines, part.places))
+        need(is_list(lines, "UO") and len(lines) > 0, f"{part.lines} is not a list of names")
+        whole = isinstance(places, np.ndarray) and places.dtype.kind in "iu" and places.ndim == 2 and len(places) == m
+        inside = whole and bool(((places >= 0) & (places < len(lines))).all())
+        need(inside, f"{part.places} does not name lines of {part.attribute} for every task")
+        shapes[part.attribute], out[part.lines], out[part.places] = (len(lines), d), lines, places
     of_class: Shape = ()
     if "classes_" in nodes:
         classes = out["classes_"] = read.value(nodes["classes_"], "classes_")
@@ -117,6 +129,7 @@ def _read_fitted(read: Reader, cls: type, nodes: dict[str, Node], single: bool) 
         need(not missing_values(classes).any(), "a class is missing in classes_")
         of_class = (len(classes),) if len(classes) > 2 else ()
     of_task: Shape = () if single else (m,)
+    shapes |= {part.attribute: (*of_class, d) for part in family_of(cls).parts if part.common}
     types = types_of_attributes()
     for key, node in nodes.items():
         allowed = bool(ATTRIBUTE.fullmatch(key)) and key not in (*APART, "learnable_")  # no method is named so

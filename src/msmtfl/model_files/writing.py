@@ -75,7 +75,9 @@ def document_of(model: Any, write: Writer, provenance: dict[str, Any] | None) ->
         "parameters": parameters,
         "parameters_not_stored": no_parameters,
         "form": model._form,
-        "task_position": model._task_position,
+        "task_position": list(model._task_position)
+        if isinstance(model._task_position, tuple)
+        else model._task_position,
         "fitted": fitted,
         "not_stored": left_out,
         "certificate": _write_certificate(write, model.certificate_) if staged else None,

@@ -35,16 +35,15 @@ from .._runtime.drawing import (
     shown,
 )
 from ..compare.comparison import Comparison
-from ..compare.scoring import NMSE
+from ..compare.measures import NMSE
 from ..sharing import coef_by_class
 from .display import Display
 from .views import (
     LamPath,
     SearchGrid,
-    clear_gains,
-    gain_over_lasso,
     lam_path,
     measure_of,
+    over_lasso,
     search_grid,
 )
 
@@ -413,10 +412,9 @@ class GainDisplay(Display):
             The display.
         """
         model = model_chosen(model)
-        difference, reach = gain_over_lasso(model)
-        name = type(model).__name__.removesuffix("CV")
-        clear = clear_gains(model, difference, reach)
-        return cls(model.tasks_, difference, reach, name, measure=measure_of(model).name, clear=clear).plot(ax)
+        found, name = over_lasso(model), type(model).__name__.removesuffix("CV")
+        measure = measure_of(model).name
+        return cls(model.tasks_, *found.by_task(), name, measure=measure, clear=found.clear()).plot(ax)
 
     @property
     def _signs(self) -> Any:

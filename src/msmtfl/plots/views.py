@@ -13,15 +13,16 @@ from sklearn.base import clone
 
 from .._data.designs import Floats, Ints
 from .._data.tables import names_of
+from .._estimators.cross_fitted import lasso_points
 from .._estimators.families import grid_words, known_families, surface_words
-from .._estimators.fitted import classes_together, groups_of, model_chosen, scoring_of
-from .._paths.choice import points_without
-from .._paths.cross_validation import CRITERIA
+from .._estimators.fitted import classes_together, groups_of, model_chosen, of_survival, scoring_of
 from .._paths.searched import cross_fits
 from .._paths.solutions import Solutions
+from .._paths.validation.information import CRITERIA
+from .._paths.validation.other_folds import points_without
 from .._solvers.stages import Stage
 from ..compare.evidence import Evidence, clear_from, clear_tasks
-from ..compare.scoring import LOG_LOSS, NMSE, Measure
+from ..compare.measures import LOG_LOSS, NMSE, Measure
 from ..sharing import coef_by_class
 
 MEASURES = {"neg_nmse": "nMSE", "neg_amse": "aMSE", "neg_mse": "MSE"}
@@ -151,62 +152,82 @@ def _measure(scoring: Any) -> tuple[str, bool]:
 # ------------------------------------------------------------------ what sharing brings
 
 
+@dataclass(frozen=True, eq=False)
+class OverLasso:
+    """Held-out errors of a CV model beside those of the best lasso of its grid, relative to knowing nothing, and weights:
+    (folds, m) each. Every fold is predicted at the points that the other folds choose."""
+
+    chosen: Floats
+    lasso: Floats
+    weight: Floats
+    tasks: np.ndarray
+
+    @property
+    def change(self) -> Floats:
+        return self.chosen - self.lasso
+
+    def by_task(self) -> tuple[Floats, Floats]:
+        """(m,) each: what the error changes, and how far a 95 % interval reaches to either side, by Student's t over folds
+        and for new data. NaN where there is nothing to tell from, as for tasks that `add_task` added."""
+        mean, se = over_folds(self.change, self.weight)
+        folds = ((self.weight > 0) & np.isfinite(self.change)).sum(axis=0)
+        return mean, np.where(folds > 1, clear_from(np.maximum(folds, 2)) * se, np.nan)
+
+    def clear(self) -> Ints:
+        """(m,): -1 for tasks that clearly gain, 1 for those that clearly lose, 0 for others: at a false discovery rate of
+        5 % over all tasks."""
+        change, reach = self.by_task()
+        folds = max(len(self.weight), 2)
+        return clear_tasks(change, reach / clear_from(folds), folds)
+
+    def evidence(self) -> Evidence:
+        """What the folds say of all tasks together."""
+        known = np.where(np.isfinite(self.change), self.weight, 0.0)
+        change, of_fold = np.nan_to_num(self.change) * known, known.sum(axis=1)
+        means = np.divide(change.sum(axis=1), of_fold, out=np.zeros(len(known)), where=of_fold > 0)
+        difference, se = (float(part[0]) for part in over_folds(means[:, None], of_fold[:, None]))
+        lasso, sizes = np.nan_to_num(self.lasso) * known, known.sum(axis=0)
+        return Evidence(
+            difference=difference,
+            se=se,
+            base=float(lasso.sum() / known.sum()),
+            reach=float(clear_from(int((of_fold > 0).sum())) * se),
+            by_task=over_folds(self.change, self.weight)[0],
+            base_by_task=np.divide(lasso.sum(axis=0), sizes, out=np.full(len(sizes), np.nan), where=sizes > 0),
+            weight=sizes,
+            tasks=self.tasks,
+        )
+
+
 def gain_over_lasso(model: Any) -> tuple[Floats, Floats]:
     """(m,) each: held-out error (`measure_of`) of a CV model less that of the best lasso of its grid, and how far a 95 %
-    interval reaches to either side, by Student's t over folds and for new data. Each fold is predicted at the points that
-    the other folds choose. NaN where there is nothing to tell from, as for tasks that `add_task` added."""
-    change, weight = _over_lasso(model)
-    mean, se = over_folds(change, weight)
-    folds = ((weight > 0) & np.isfinite(change)).sum(axis=0)
-    return mean, np.where(folds > 1, clear_from(np.maximum(folds, 2)) * se, np.nan)
-
-
-def clear_gains(model: Any, change: Floats, reach: Floats) -> Ints:
-    """(m,): -1 for tasks that clearly gain, 1 for those that clearly lose, 0 for others, of what `gain_over_lasso` found: at
-    a false discovery rate of 5 % over all tasks."""
-    folds = max(int(model_chosen(model).n_splits_), 2)
-    return clear_tasks(change, reach / clear_from(folds), folds)
+    interval reaches to either side: see `OverLasso`."""
+    return over_lasso(model).by_task()
 
 
 def evidence_over_lasso(model: Any) -> Evidence:
-    """What the folds of a CV model say of its errors in comparison with those of the best lasso of its grid, each fold being
-    predicted at the points that the other folds choose."""
-    model = model_chosen(model)
-    change, weight = _over_lasso(model)
-    known = np.where(np.isfinite(change), weight, 0.0)
-    of_fold = known.sum(axis=1)
-    means = np.divide((np.nan_to_num(change) * known).sum(axis=1), of_fold, out=np.zeros(len(known)), where=of_fold > 0)
-    difference, se = (float(part[0]) for part in over_folds(means[:, None], of_fold[:, None]))
-    lasso = np.nan_to_num(_relative(model, points_without(model, _lassos(model)))[0])
-    sizes = known.sum(axis=0)
-    base = np.divide((lasso * known).sum(axis=0), sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
-    return Evidence(
-        difference=difference,
-        se=se,
-        base=float((lasso * known).sum() / known.sum()),
-        reach=float(clear_from(int((of_fold > 0).sum())) * se),
-        by_task=over_folds(change, weight)[0],
-        base_by_task=base,
-        weight=sizes,
-        tasks=model.tasks_,
-    )
+    """What the folds of a CV model say of its errors in comparison with those of the best lasso of its grid."""
+    return over_lasso(model).evidence()
 
 
-def _over_lasso(model: Any) -> tuple[Floats, Floats]:
-    """(folds, m) each: errors relative to knowing nothing less those of the best lasso, and weights."""
+def over_lasso(model: Any) -> OverLasso:
+    """The errors of the rows held out, of a CV model and of the best lasso of its grid."""
     model = model_chosen(model)
     search_results(model)
     if not measures(model):
-        why, way = "was chosen without folds (selection='aic', 'bic' or 'ebic')", "selection='min' or '1se'"
+        why, way = "was chosen without folds (selection='aic', 'bic' or 'ebic')", "Fit it with selection='min' or '1se'"
         if getattr(model, "n_splits_", 0) == 1:
-            why, way = "was chosen by its only fold", "two folds at least"
+            why, way = "was chosen by its only fold", "Fit it with two folds at least"
         elif getattr(model, "n_splits_", 0):
-            why, way = "was judged by its deviance (scoring='neg_deviance')", "scoring='neg_nmse'"
+            why, way = "was judged by its deviance (scoring='neg_deviance')", "Fit it with scoring='neg_nmse'"
+            if of_survival(model):
+                why = f"has loss={model.loss!r}, whose errors are those of whole tasks"
+                way = f"See compare_models(..., loss={model.loss!r})"
         raise ValueError(
-            f"this model {why}, so it has no errors of tasks on rows that had no part in the choice. Fit it with {way}."
+            f"this model {why}, so it has no errors of tasks on rows that had no part in the choice. {way}."
         )
     chosen, weight = _relative(model, points_without(model))
-    return chosen - _relative(model, points_without(model, _lassos(model)))[0], weight
+    return OverLasso(chosen, _relative(model, points_without(model, _lassos(model)))[0], weight, model.tasks_)
 
 
 def _relative(model: Any, points: Ints) -> tuple[Floats, Floats]:
@@ -264,11 +285,6 @@ def held_out(model: Any, points: Ints, column: str | None = None) -> tuple[Float
     return np.pad(loss, beyond, constant_values=np.nan), np.pad(weight, beyond)
 
 
-def lasso_points(model: Any) -> Ints:
-    """The points of a CV model's grid at which it is separate lassos; there may be none."""
-    return np.flatnonzero(grid_words(model).lassos(model.cv_results_, len(model.tasks_)))
-
-
 def held_out_errors(model: Any, points: Ints) -> tuple[Floats, float]:
     """Errors relative to knowing nothing, each fold at its point: (m,) of the tasks, and their mean by size."""
     error, weight = _relative(model, points)
@@ -279,7 +295,7 @@ def held_out_errors(model: Any, points: Ints) -> tuple[Floats, float]:
 
 
 def _lassos(model: Any) -> Ints:
-    """The same; an error where the grid has no lasso, or nothing else, so that nothing can be compared."""
+    """The points that are separate lassos; an error where there are none, or no others, so that nothing can be compared."""
     found = lasso_points(model)
     if found.size in (0, len(model.cv_results_["mean_test_score"])):
         what = "nothing but lassos" if found.size else "no lasso in it (theta = inf; of Dirty: a ratio of 1 / m)"

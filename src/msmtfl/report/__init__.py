@@ -18,6 +18,7 @@ from ..inference.shared import SharedFeatures
 from ..sharing import coef_by_class
 from . import page
 from .facts import ModelFacts
+from .lifetimes import read_lifetimes
 from .samples import read_samples
 from .subject import subject_of
 from .sureness import cheap_intervals, sureness_of
@@ -115,10 +116,12 @@ def report_html(
     coef_by_class(model)  # an error where it is no fitted model
     rows = X is not None and not of_survival(model)  # whose targets are no predictions' equals
     samples = read_samples(model, X, y, task, sample_weight, offset) if rows else None
+    times = X is not None and of_survival(model)
+    lifetimes = read_lifetimes(model, X, y, task, sample_weight, offset) if times else None
     sure = None if intervals is None else sureness_of(model, intervals)
     if sure is None and samples is not None:
         sure = cheap_intervals(model, samples, X, y, task, sample_weight)
-    facts = ModelFacts(model, subject_of(model, target, task_name, y), samples, sure)
+    facts = ModelFacts(model, subject_of(model, target, task_name, y), samples, sure, lifetimes)
     return page.render(facts, comparison, title, command, reason, shared, left_out)
 
 

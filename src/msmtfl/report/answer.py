@@ -153,7 +153,7 @@ def error(facts: ModelFacts) -> str:
     if facts.by_own_loss:
         loss, nothing = facts.words.loss, facts.words.nothing
         of_nothing = f"that of {of_each} {nothing} {number(found.nothing)}"
-        begin = f"On rows held out the mean {loss} is {number(found.loss)}, {of_nothing}"
+        begin = f"On rows held out {order(facts)}the mean {loss} is {number(found.loss)}, {of_nothing}"
         if found.share <= 0:
             return f"{begin}: the features explain nothing of it."
         return f"{begin}: {percent(found.share, 0)} of it is {facts.words.saved}{spread}."
@@ -163,6 +163,19 @@ def error(facts: ModelFacts) -> str:
         return f"{off} (root mean square), {mean}: the features explain nothing of what varies."
     within = f" within {words.tasks}" if facts.m > 1 else ""
     return f"{off} (root mean square), {mean}: {percent(found.share, 0)} of the variation{within} is explained{spread}."
+
+
+def order(facts: ModelFacts) -> str:
+    """Of times until an event: in how many pairs of rows their order is predicted."""
+    found = np.asarray(getattr(facts.model, "concordance_", []), dtype=np.float64)
+    if not np.isfinite(found).any():
+        return ""
+    low, high = int(np.nanargmin(found)), int(np.nanargmax(found))
+    pairs = f"{percent(found[low], 0)} of the pairs"
+    if facts.m > 1 and low != high:
+        ends = [short(facts.model.tasks_[i]) for i in (low, high)]
+        pairs += f" ({ends[0]}) to {percent(found[high], 0)} ({ends[1]})"
+    return f"it tells which event came first in {pairs}, where chance gives 50 %. There "
 
 
 def _upto(found: Explained) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._estimators.fitted import WAYS
 from ..compare.comparison import Comparison, mean_over_tasks
-from ..compare.scoring import LOG_LOSS
+from ..compare.measures import LOG_LOSS
 from .tabular import MOST_ROWS, Cell, Column, Table, counts, figures, texts
 from .words import percent
 

@@ -9,24 +9,24 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, Ints
+from .._estimators.cross_fitted import lasso_points
 from .._estimators.families import family_of
 from .._estimators.fitted import loss_of, separate
 from .._objective.losses import loss_named
-from .._paths.choice import points_without
 from .._paths.searched import cross_fits
+from .._paths.validation.other_folds import points_without
 from .._runtime.naturally import natural_order
 from ..compare.evidence import Evidence, clear_from
-from ..compare.of_losses import DEVIANCE
-from ..compare.scoring import NMSE, Measure
+from ..compare.measures import NMSE, Measure
+from ..compare.of_losses import DEVIANCE, HAZARDS
 from ..plots.views import (
+    OverLasso,
     SearchGrid,
-    clear_gains,
-    evidence_over_lasso,
-    gain_over_lasso,
     held_out,
     knowing_nothing,
     measures,
     over_folds,
+    over_lasso,
     search_grid,
 )
 from ..sharing import (
@@ -38,6 +38,7 @@ from ..sharing import (
     split_classes,
     variables_of,
 )
+from .lifetimes import Lifetimes
 from .measured import WORDS, ErrorWords, losses_by_fold, measure_under, numbers_of, units_of
 from .samples import Samples
 from .subject import Subject
@@ -102,6 +103,7 @@ class ModelFacts:
     subject : what target and tasks are called
     samples : rows of the data and their predictions, if they are at hand
     sure : intervals of coefficients, if they are at hand
+    lifetimes : in the place of samples, of times until an event
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class ModelFacts:
         subject: Subject | None = None,
         samples: Samples | None = None,
         sure: Sureness | None = None,
+        lifetimes: Lifetimes | None = None,
     ):
         self.model = model
         self.sharing: SharingMap = map_of(model)
@@ -127,6 +130,7 @@ class ModelFacts:
         self.subject = subject or Subject()
         self.samples = samples
         self.sure = sure
+        self.lifetimes = lifetimes
 
     # ------------------------------------------------------------------ features
 
@@ -140,7 +144,8 @@ class ModelFacts:
         """(m,): rows of the tasks; NaN where they are not known."""
         if hasattr(self.model, "n_samples_"):
             return np.asarray(self.model.n_samples_, dtype=np.float64)
-        return np.full(self.m, np.nan) if self.samples is None else self.samples.counts.astype(np.float64)
+        rows = self.samples or self.lifetimes
+        return np.full(self.m, np.nan) if rows is None else rows.counts.astype(np.float64)
 
     @cached_property
     def task_order(self) -> Ints:
@@ -267,12 +272,27 @@ class ModelFacts:
     @cached_property
     def _own(self) -> tuple[Floats, Floats, bool] | None:
         kind = numbers_of(self.model)
-        if kind is None or self.samples is None or not self.samples.held_out:
+        if kind is None or (self.samples is None and self.lifetimes is None):
             return None
-        if self.measure == DEVIANCE and cross_fits(self.model) and SCORED in self.model.cv_results_:
+        by_deviance = (
+            self.measure in (DEVIANCE, HAZARDS) and cross_fits(self.model) and SCORED in self.model.cv_results_
+        )
+        if by_deviance and self._rows_of_fit:
             loss, weight = held_out(self.model, points_without(self.model), SCORED)
             return loss, np.where(np.isfinite(loss), weight, 0.0), True
-        return (*losses_by_fold(kind, self.samples), False)
+        if self.samples is None or not self.samples.held_out:
+            return None
+        crossed = self.samples.crossed
+        if crossed is not None:
+            return (*losses_by_fold(kind, self.samples, [one[0] for one in crossed]), True)
+        return (*losses_by_fold(kind, self.samples, self.samples.predicted), False)
+
+    @property
+    def _rows_of_fit(self) -> bool:
+        """Whether the rows at hand are those that the model was fitted to."""
+        if self.lifetimes is not None:
+            return self.lifetimes.of_the_fit
+        return self.samples is not None and self.samples.held_out
 
     @cached_property
     def errors(self) -> HeldOut | None:
@@ -288,8 +308,8 @@ class ModelFacts:
     def unit(self) -> Floats | None:
         """(m,): the loss of knowing nothing but the task's mean or class shares; None where it is not known."""
         if self.by_own_loss:
-            kind = numbers_of(self.model)
-            return None if kind is None or self.samples is None else units_of(kind, self.samples)
+            kind, rows = numbers_of(self.model), self.samples or self.lifetimes
+            return None if kind is None or rows is None else units_of(kind, rows.data, rows.places)
         return knowing_nothing(self.model) if hasattr(self.model, "target_sd_") else None
 
     @cached_property
@@ -315,23 +335,47 @@ class ModelFacts:
         return self.model.tasks_[getattr(self.model, "n_fitted_tasks_", self.m) :].tolist()
 
     @cached_property
+    def over_lasso(self) -> OverLasso | None:
+        """Errors beside those of the best lasso of the grid, by the model's own loss; None where the fit cannot know."""
+        if not self.shares or not self.searched:
+            return None
+        if self.by_own_loss:
+            return self._own_over_lasso
+        try:
+            return over_lasso(self.model) if measures(self.model) else None
+        except ValueError:  # a grid without the lasso
+            return None
+
+    @property
+    def _own_over_lasso(self) -> OverLasso | None:
+        kind, unit = numbers_of(self.model), self.unit
+        if kind is None or unit is None or self.by_fold is None or not self.by_fold[2]:
+            return None
+        chosen, weight, _ = self.by_fold
+        if SCORED in self.model.cv_results_:
+            lassos = lasso_points(self.model)
+            if lassos.size in (0, len(self.model.cv_results_["mean_test_score"])):
+                return None
+            lasso, _ = held_out(self.model, points_without(self.model, lassos), SCORED)
+        else:
+            crossed = self.samples.crossed if self.samples is not None else None
+            if self.samples is None or crossed is None or any(np.isnan(one[1]).any() for one in crossed):
+                return None
+            lasso, _ = losses_by_fold(kind, self.samples, [one[1] for one in crossed])
+        one = np.where(unit > 0, unit, np.nan)
+        return OverLasso(chosen / one, lasso / one, weight, self.model.tasks_)
+
+    @cached_property
     def gain(self) -> tuple[Floats, Floats] | None:
         """(m,) each: error less that of the best lasso of the grid, and how far its interval reaches; None where the fit
         cannot know."""
-        if not measures(self.model) or not self.shares or self.by_own_loss:
-            return None
-        try:
-            return gain_over_lasso(self.model)
-        except ValueError:  # a grid without the lasso
-            return None
+        return None if self.over_lasso is None else self.over_lasso.by_task()
 
     @cached_property
     def gain_clear(self) -> Ints:
         """(m,): -1 for tasks that clearly gain, 1 for those that clearly lose, 0 for others; at a false discovery rate of
         5 % over all tasks (Benjamini and Hochberg)."""
-        if self.gain is None:
-            return np.zeros(self.m, dtype=np.intp)
-        return clear_gains(self.model, *self.gain)
+        return np.zeros(self.m, dtype=np.intp) if self.over_lasso is None else self.over_lasso.clear()
 
     @cached_property
     def shares_nothing(self) -> bool:
@@ -342,7 +386,7 @@ class ModelFacts:
     @cached_property
     def evidence(self) -> Evidence | None:
         """What the folds say of sharing, in comparison with independent lassos; None where the fit cannot know."""
-        return None if self.gain is None else evidence_over_lasso(self.model)
+        return None if self.over_lasso is None else self.over_lasso.evidence()
 
     @cached_property
     def grid(self) -> SearchGrid | None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .._data.designs import Floats
+from .._data.designs import Floats, Ints
+from .._data.task_data import TaskData
 from .._estimators.fitted import loss_of
+from ..compare.measures import LOG_LOSS, NMSE, Measure, Numbers
 from ..compare.of_losses import ABSOLUTE, DEVIANCE, HAZARDS, numbers_under
-from ..compare.scoring import LOG_LOSS, NMSE, Measure, Numbers
 from .samples import Samples
 
 
@@ -45,18 +47,18 @@ def measure_under(model: Any) -> Measure:
     return LOG_LOSS if kind is None else kind.measure
 
 
-def losses_by_fold(kind: Numbers, samples: Samples) -> tuple[Floats, Floats]:
+def losses_by_fold(kind: Numbers, samples: Samples, predicted: Sequence[Floats]) -> tuple[Floats, Floats]:
     """(folds, m) each: mean losses of rows that were predicted without their fold, and their weights."""
     F, m = 1 + max(int(fold.max(initial=0)) for fold in samples.folds), len(samples.places)
     total, weight = np.zeros((F, m)), np.zeros((F, m))
     for i, (fold, v) in enumerate(zip(samples.folds, samples.weights, strict=True)):
         weight[:, i] = np.bincount(fold, v, F)
         if len(fold):
-            total[:, i] = np.bincount(fold, v * kind.losses(samples.targets[i], samples.predicted[i]), F)
+            total[:, i] = np.bincount(fold, v * kind.losses(samples.targets[i], predicted[i]), F)
     return np.divide(total, weight, out=np.full((F, m), np.nan), where=weight > 0), weight
 
 
-def units_of(kind: Numbers, samples: Samples) -> Floats:
+def units_of(kind: Numbers, data: TaskData, places: Ints) -> Floats:
     """(m,): the losses of knowing nothing but the task; NaN of tasks without rows."""
-    data = samples.data.less_offset() if samples.data.offset_of_targets else samples.data
-    return np.array([np.nan if place < 0 else kind.unit(data.tasks[place]) for place in samples.places])
+    data = data.less_offset() if data.offset_of_targets else data
+    return np.array([np.nan if place < 0 else kind.unit(data.tasks[place]) for place in places])

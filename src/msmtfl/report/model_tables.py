@@ -14,7 +14,7 @@ from .._data.designs import Floats, Ints
 from .._estimators.classes import labels_of
 from .._estimators.fitted import classes_together, of_survival
 from .._estimators.intervals import task_radii
-from .._paths.choice import PERFECT
+from .._paths.validation.too_good import PERFECT
 from ..plots.maps import OVER_CLASSES
 from ..sharing import size_over_classes
 from . import performance
@@ -154,8 +154,10 @@ def features_table(facts: ModelFacts) -> Table:
         columns.append(texts("Freed", freed, hint))
     for part in facts.family.parts:
         values = getattr(model, part.attribute)
-        shown = values if part.common else np.abs(np.atleast_2d(values)).max(axis=0)
-        columns.append(figures(part.title, shown[place], part.note))
+        one = values.ndim == 1 and part.common
+        shown = values if one else np.abs(np.reshape(values, (-1, facts.d))).max(axis=0)
+        note = part.note if one or not part.common else f"{part.note}: the largest over classes, in size"
+        columns.append(figures(part.title, shown[place], note))
     columns += _coefficients(facts, place)
     return Table("features", "The features", columns, facts.d, "the strongest are shown", kinds)
 

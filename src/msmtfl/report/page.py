@@ -246,7 +246,14 @@ def _gains_chart(facts: ModelFacts) -> Illustration | None:
     alt = "Held-out error of each task less that of independent lassos; the table below holds the numbers."
     model, unmeasured = facts.model, sentences.unmeasured(facts)
     measured = model.n_fitted_tasks_
-    drawn, display = picture(lambda axes: GainDisplay.from_estimator(model, ax=axes[0, 0]), alt, 7.0, _tall(measured))
+    gains = GainDisplay(
+        model.tasks_,
+        *facts.gain,
+        type(model).__name__.removesuffix("CV"),
+        measure=facts.measure.name,
+        clear=facts.gain_clear,
+    )
+    drawn, display = picture(lambda axes: gains.plot(axes[0, 0]), alt, 7.0, _tall(measured))
     caption = (
         f"Held-out {facts.measure.name} less that of the best independent lassos, 95 % intervals over folds, each "
         f"{facts.subject.task} by itself. {COLOURS} Clear is said at a false discovery rate of 5 % over all "

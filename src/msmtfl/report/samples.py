@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from .._data.designs import Floats, Ints
 from .._data.tables import names_of
-from .._data.tasks import TaskData
+from .._data.task_data import TaskData
 from .._estimators.fitted import name_of_loss
 from .._objective.losses import Loss, loss_named
 from .._paths.conformal import HeldOutScores, class_shares, misses
@@ -30,6 +30,8 @@ class Samples:
     predicted : per task (n,), or (n, classes) probabilities
     held_out : whether each row was predicted by the model without the row's fold; rows that no fold held out are not shown
     folds, weights : per task (n,) of rows that were predicted so
+    crossed : per task (2, n): their predictions at the points that the other folds choose of the grid, and of its separate
+        lassos; None where the fit has not kept them
     """
 
     data: TaskData
@@ -39,6 +41,7 @@ class Samples:
     held_out: bool
     folds: list[Ints] = field(default_factory=list)
     weights: list[Floats] = field(default_factory=list)
+    crossed: list[Floats] | None = None
 
     def observed(self, i: int) -> Floats:
         """(n,): targets of a task, of classes their codes."""
@@ -69,7 +72,10 @@ def read_samples(model: Any, X: Any, y: Any, task: Any, sample_weight: Any, offs
         held = _without_folds(data, places, scores)
         if _are_of_the_fit(model, held, scores, loss):
             found = [_response(model, f, loss) for _, f in held]
-            return Samples(data, places, [y for y, _ in held], found, True, *_folds(data, places, scores))
+            beside = _folds(data, places, scores)
+            return Samples(
+                data, places, [y for y, _ in held], found, True, *beside, _crossed(data, places, scores, loss)
+            )
     linear = [_linear(data, place, coef[i], level[i]) for i, place in enumerate(places)]
     targets = [np.empty(0) if place < 0 else np.asarray(data.tasks[place].y) for place in places]
     return Samples(data, places, targets, [_response(model, one, loss) for one in linear], False)
@@ -117,6 +123,18 @@ def _folds(data: TaskData, places: Ints, scores: HeldOutScores) -> tuple[list[In
         folds.append(fold[fold >= 0])
         weights.append(weight[fold >= 0])
     return folds, weights
+
+
+def _crossed(data: TaskData, places: Ints, scores: HeldOutScores, loss: Loss) -> list[Floats] | None:
+    """Per task (2, n): predictions of the rows that had a fold, at points that the other folds choose."""
+    if scores.crossed is None or scores.fold_of is None:
+        return None
+    out = []
+    for i, place in enumerate(places):
+        some = i < scores.m and place >= 0
+        linear = scores.crossed[i][:, scores.fold_of[data.tasks[place].rows] >= 0] if some else np.empty((2, 0))
+        out.append(np.asarray(loss.response(linear)))
+    return out
 
 
 def _are_of_the_fit(model: Any, held: list[tuple[Floats, Floats]], scores: HeldOutScores, loss: Loss) -> bool:

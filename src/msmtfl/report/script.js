@@ -418,6 +418,34 @@
     left.forEach((value, k) => rest.dot(rest.x(predicted[k]), rest.y(value), colour("accent"), r, number(value)));
   }
 
+  const HAZARDS = [["low hazard", "accent"], ["middle", "ink"], ["high hazard", "warm"]];
+
+  /** Shares without an event as time goes on: as expected at three hazards, and as observed. */
+  function drawSurvival(box, found, name) {
+    const drawing = new Drawing(box, `${name}: share still without the event`, 480, 320, { ...PAD, right: 84 });
+    const [end] = found.end;
+    drawing.axes([0, end], [0, 1], "time", "share without the event");
+    const stair = ([times, shares]) => {
+      const points = [[0, 1]];
+      times.forEach((time, k) => points.push([time, points.at(-1)[1]], [time, shares[k]]));
+      return [...points, [end, points.at(-1)[1]]];
+    };
+    const [observed, ends] = [found.steps.at(-1), []];
+    drawing.path(stair(observed).map(([x, y]) => [drawing.x(x), drawing.y(y)]), drawing.soft);
+    ends.push(["observed", drawing.soft, stair(observed).at(-1)[1]]);
+    HAZARDS.forEach(([said, shade], k) => {
+      const points = stair(found.steps[k]);
+      drawing.path(points.map(([x, y]) => [drawing.x(x), drawing.y(y)]), colour(shade));
+      ends.push([said, colour(shade), points.at(-1)[1]]);
+    });
+    ends.sort((a, b) => b[2] - a[2]);
+    const places = ends.map(([, , share]) => drawing.y(share) + 4);
+    places.forEach((y, k) => { if (k) places[k] = Math.max(y, places[k - 1] + 13); });
+    let below = drawing.y(0) + 4; // names shall not stand below the axis
+    for (let k = places.length - 1; k >= 0; k--) { places[k] = Math.min(places[k], below); below = places[k] - 13; }
+    ends.forEach(([said, shade], k) => drawing.text(480 - 80, places[k], said, "start", shade));
+  }
+
   function chooseTasks(known) {
     const [select, panels] = [find("one-task"), find("one-panels")];
     if (!select) return;
@@ -435,6 +463,7 @@
         ? `Resembles most: ${near.map(([name, s]) => `${name} (${s.toFixed(2)})`).join(", ")}. In brackets: how alike the effects of all features are, 1 being the same up to a factor.`
         : "";
       if (!whole) drawCoefficients(panels, known, at);
+      if (known.survival?.[at]) drawSurvival(panels, known.survival[at], known.tasks[at]);
       if (!known.points) return;
       const pairs = whole ? [0, 1].map((side) => known.points.flatMap((one) => one[side])) : known.points[at];
       drawPoints(panels, known, pairs, whole ? `all ${known.words}` : known.tasks[at]);

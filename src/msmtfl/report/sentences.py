@@ -10,8 +10,8 @@ from .._estimators.fitted import BETWEEN_TASKS, noted, of_survival
 from .._estimators.intervals import task_radii
 from .._estimators.words.odd_tasks import odd_in_words
 from .._objective.certificates import CRITICAL, Certificate
-from .._paths.choice import PERFECT, too_good
-from .._paths.cross_validation import CRITERIA
+from .._paths.validation.information import CRITERIA
+from .._paths.validation.too_good import PERFECT, too_good
 from .facts import ModelFacts
 from .words import counted, every, listed, number, percent, short, task
 
@@ -139,7 +139,7 @@ def prediction(facts: ModelFacts) -> str:
         measure = facts.words.loss if measure == "deviance" and facts.by_own_loss else measure
         return (
             f"On rows held out in {folds} folds the mean {measure} is {number(value)}. The same folds chose the parameters: "
-            f"new data will be predicted less well.{_in_order(facts) or _with_rows(facts)}"
+            f"new data will be predicted less well.{_in_order(facts)}{_with_rows(facts)}"
         )
     if errors is None:
         way = "selection='min' with several folds" if facts.searched else facts.family.search.__name__
@@ -168,7 +168,7 @@ def prediction(facts: ModelFacts) -> str:
         than = "these" if facts.classes else f"the {facts.words.nothing}"
         said += f". In {facts.subject.counted(poor)} it is no better than {than}"
     said += "" if crossed else ". The same folds chose the parameters: new data will be predicted a little less well"
-    return f"{said}."
+    return f"{said}.{_in_order(facts)}"
 
 
 def _in_order(facts: ModelFacts) -> str:
@@ -326,7 +326,18 @@ def intervals(facts: ModelFacts) -> str:
 def rows_shown(facts: ModelFacts) -> str:
     """Which predictions of rows are shown."""
     if of_survival(facts.model):
-        return "Hazards are predicted, not times, so there are no predictions to hold against what was observed."
+        said = "Hazards are predicted, not times, so there are no predictions to hold against what was observed."
+        one = facts.subject.task
+        if facts.lifetimes is None:
+            return f"{said} With the data (X and y) the page shows survival curves of every {one}."
+        fits = "The rows are not those of the fit."
+        if facts.lifetimes.of_the_fit:
+            fits = "The curves are made from the rows of the fit, and fit these better than new ones."
+        return (
+            f"{said} Curves: the share of rows that are expected to be still without the event, where the hazard is as in "
+            f"the lowest tenth of the {one}'s rows, in the middle, and as in the highest tenth. Grey steps: the share "
+            f"observed in all rows of the {one} (Kaplan-Meier). {fits}"
+        )
     if facts.samples is None:
         return ""
     if facts.samples.held_out:

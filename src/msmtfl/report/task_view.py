@@ -10,6 +10,7 @@ from .._data.designs import Floats, Ints
 from ..sharing import size_over_classes
 from . import performance
 from .facts import ModelFacts
+from .lifetimes import curves
 from .words import number, percent
 
 MOST_TASKS = 2000  # of which one can be chosen
@@ -39,6 +40,7 @@ def task_view(facts: ModelFacts) -> dict[str, Any]:
         "alike": [[[str(facts.model.tasks_[k]), s] for k, s in one] for one in _alike(facts, order)],
         "points": _points(facts, order),
         "held": facts.samples is not None and facts.samples.held_out,
+        "survival": _survival(facts, order),
         "curves": performance.histograms(facts),
     }
 
@@ -113,6 +115,13 @@ def _points(facts: ModelFacts, order: Any) -> list[list[list[float]]] | None:
         some = np.arange(len(y)) if len(y) <= most else np.sort(random.choice(len(y), most, replace=False))
         out.append([_rounded(y[some]), _rounded(p[some])])
     return out
+
+
+def _survival(facts: ModelFacts, order: Any) -> list[dict[str, Any] | None] | None:
+    """Curves of the tasks, of times until an event."""
+    if facts.lifetimes is None:
+        return None
+    return [curves(facts.model, facts.lifetimes, int(i)) for i in order]
 
 
 def _rounded(values: Floats) -> list[float]:

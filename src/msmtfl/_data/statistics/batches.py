@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from ..designs import Floats
 from ..tables import Labels, Targets, warn_user
-from ..tasks import Task, check_weights, read_target, read_training
+from ..task_data import Task
+from ..tasks import check_weights, read_target, read_training
 from .dealer import Dealer
 from .parquet import Rows
 

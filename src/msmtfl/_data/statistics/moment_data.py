@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..designs import CONSTANT_SHARE, Floats, Ints, StoredCoefs
-from ..tables import names_of, warn_user
-from ..tasks import Target
+from ..tables import TaskColumn, names_of, warn_user
+from ..task_data import Target
 from .moments import Moments
 from .task_moments import MomentTask, TaskMoments
 
@@ -49,9 +49,9 @@ class MomentSplit:
 class MomentData:
     """Statistics where rows would be: what a `Problem` asks of its data."""
 
-    task_position: int | None = None
+    task_position: int | tuple[int, ...] | None = None
 
-    def __init__(self, folds: Sequence[Moments], task_column: str | int | None):
+    def __init__(self, folds: Sequence[Moments], task_column: TaskColumn):
         if not folds:
             raise ValueError("no Moments were given.")
         strange = [type(fold).__name__ for fold in folds if not isinstance(fold, Moments)]
@@ -66,11 +66,11 @@ class MomentData:
         self.total, self.folds = total, [total.matching(fold) for fold in folds]
         self.features, self.form, self.labels = total.features, total.form, total.sorted_tasks()
         self.m, self.d = len(total), total.d
-        if task_column is not None:
-            last = (
-                self.d if total.task_place is None else total.task_place
-            )  # a table to predict is like the first batch
-            self.task_position = int(task_column) % (self.d + 1) if isinstance(task_column, Integral) else last
+        if task_column is not None:  # a table to predict is like the first batch
+            several = len(task_column) if isinstance(task_column, (list, tuple)) else 0
+            last: Any = tuple(range(self.d, self.d + several)) if several else self.d
+            place = last if total.task_place is None else total.task_place
+            self.task_position = int(task_column) % (self.d + 1) if isinstance(task_column, Integral) else place
         idle = [label for label in total.seen if label not in total]
         if idle:  # of batches more may come: it is no error, as it is of a fit to rows
             warn_user(f"task(s) {names_of(idle)} have no row that counts (weights 0, or y missing) and are left out.")

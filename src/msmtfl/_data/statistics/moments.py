@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from ..._runtime.files import write_whole
 from ..._runtime.progress import Progress, one_blas_thread
 from ..._runtime.whole import whole_or_untouched
 from ..categories import read_features
-from ..designs import Floats
 from ..tables import (
     Labels,
     RandomState,
@@ -27,28 +25,23 @@ from ..tables import (
     Targets,
     categories_of,
     check_finite,
-    column_position,
     is_table,
-    label_array,
     names_of,
     opened,
-    order_of_labels,
     shape_of,
     warn_user,
 )
+from ..task_levels import positions_of
 from . import moment_files
 from .batches import Batch, batch_tasks
 from .dealer import Dealer
 from .disclosure import of_difference, of_task
 from .parquet import ParquetPath, ParquetRows, Rows
-from .task_moments import ROUNDING, Sums, TaskMoments, impossible
-
-NOISE = 1e-13  # what is left of a sum of squares after a subtraction, below this share of it, is rounding
-FEW_DIGITS = 1e-7  # and below this one it has not all of 8 digits
-NOT_ADDED = "Were these rows added before?"
+from .task_moments import TaskMoments
+from .task_sums import TaskSums
 
 
-class Moments:
+class Moments(TaskSums):
     """Statistics of all tasks, from which a model is fitted exactly as from the samples.
 
     Samples come in batches (:meth:`update`, :meth:`from_batches`, :meth:`from_parquet`). Statistics of
@@ -85,71 +78,6 @@ class Moments:
     True
     """
 
-    def __init__(self) -> None:
-        self.features: np.ndarray | None = None
-        self.named = False
-        self._tasks: dict[Hashable, TaskMoments] = {}
-        self.task_place: int | None = None  # of the task column in the first table
-        self.seen: dict[Hashable, None] = {}  # all labels, also those that had no row that counts
-        self.form = ""
-        self.categories: list[Hashable] | None = None  # of the task labels, if these came with an order
-
-    # ---------------------------------------------------------------- what is there
-
-    @property
-    def tasks(self) -> np.ndarray:
-        """Labels of the tasks, in the order in which they came."""
-        labels = [label for label in self.seen | dict.fromkeys(self._tasks) if label in self._tasks]
-        return label_array(labels)
-
-    @property
-    def d(self) -> int:
-        """Number of features."""
-        return 0 if self.features is None else len(self.features)
-
-    @property
-    def n(self) -> Floats:
-        """Sum of the weights of every task's samples."""
-        return np.array([self._tasks[label].n for label in self.tasks.tolist()])
-
-    @property
-    def rows(self) -> np.ndarray:
-        """Number of every task's samples."""
-        return np.array([self._tasks[label].rows for label in self.tasks.tolist()], dtype=int)
-
-    def __getitem__(self, label: Hashable) -> TaskMoments:
-        return self._tasks[label]
-
-    def __contains__(self, label: Hashable) -> bool:
-        return label in self._tasks
-
-    def __len__(self) -> int:
-        return len(self._tasks)
-
-    def __repr__(self) -> str:
-        return f"Moments({len(self)} tasks, {int(self.rows.sum())} rows, {self.d} features)"
-
-    def copy(self) -> Moments:
-        """Return a copy, to which batches can be added without changing this one.
-
-        Returns
-        -------
-        Moments
-            The copy.
-        """
-        out = Moments()
-        out.features, out.named, out.form = self.features, self.named, self.form
-        out._tasks, out.seen, out.task_place = dict(self._tasks), dict(self.seen), self.task_place
-        out.categories = self.categories
-        return out
-
-    def _of_tasks(self, features: np.ndarray, tasks: Mapping[Hashable, TaskMoments]) -> Moments:
-        """Statistics of some of these tasks in other features."""
-        out = self.copy()
-        out.features, out.named, out._tasks, out.task_place = features, False, dict(tasks), None
-        out.seen = dict.fromkeys(tasks)
-        return out
-
     # ---------------------------------------------------------------- adding rows
 
     @whole_or_untouched
@@ -180,6 +108,7 @@ class Moments:
             The column of X that identifies the task.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
 
         Returns
         -------
@@ -216,6 +145,7 @@ class Moments:
             The column of X that identifies the task.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
 
         Returns
         -------
@@ -252,137 +182,6 @@ class Moments:
             lacks = f"lacks column(s) {names_of(absent)}" if absent else f"has further column(s) {names_of(extra)}"
             raise ValueError(f"this batch {lacks}; the batches before had {names_of(wanted)}.")
         return [place[name] for name in wanted]
-
-    def _check_form(self, d: int, form: str, what: str = "this batch") -> None:
-        if self.features is not None and d != self.d:
-            raise ValueError(f"{what} has {d} features, the batches before had {self.d}.")
-        if self.form and form != self.form:
-            kinds = {"single": "no task labels", "long": "task labels", "wide": "one column of y per task"}
-            raise ValueError(f"{what} has {kinds[form]}, the batches before had {kinds[self.form]}.")
-
-    def _merge(self, found: Mapping[Hashable, TaskMoments]) -> None:
-        new = dict(self._tasks)
-        for label, part in found.items():
-            new[label] = new[label].merged(part) if label in new else part
-        self._tasks = new
-
-    def sorted_tasks(self) -> np.ndarray:
-        """Return the labels of the tasks in the order that a fit to the samples has.
-
-        Categories are in their own order, other labels sorted if they can be, columns of y as they are.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            The labels.
-        """
-        if self.form == "wide":
-            return self.tasks
-        try:
-            labels = np.unique(self.tasks)
-        except TypeError:
-            labels = self.tasks
-        out: np.ndarray = labels[order_of_labels(labels, self.categories)]
-        return out
-
-    def __add__(self, other: Moments) -> Moments:
-        out = self.copy()
-        out += other
-        return out
-
-    @whole_or_untouched
-    def __iadd__(self, other: Moments) -> Moments:
-        other = self.matching(other)
-        if self.features is None:
-            self.features, self.named, self.form = other.features, other.named, other.form
-        self.seen = self.seen | other.seen
-        self.task_place = other.task_place if self.task_place is None else self.task_place
-        self.categories = other.categories if self.categories is None else self.categories
-        self._merge(other._tasks)
-        return self
-
-    def __sub__(self, other: Moments) -> Moments:
-        """The statistics without rows that were added before. A task of which nothing is left goes."""
-        other = self.matching(other)
-        out = self.copy()
-        for label, part in other._tasks.items():
-            whole = out._tasks.get(label)
-            if whole is None or part.rows > whole.rows or part.n > whole.n * (1 + ROUNDING):
-                had = 0 if whole is None else whole.rows
-                raise ValueError(f"task {label!r}: {part.rows} rows cannot be taken from {had}.")
-            rest = self._less(label, whole, part)
-            if rest is None:
-                del out._tasks[label]
-                out.seen.pop(label, None)
-            else:
-                out._tasks[label] = rest
-        return out
-
-    def _less(self, label: Hashable, whole: TaskMoments, part: TaskMoments) -> TaskMoments | None:
-        """A task without some of its rows; None if these are all."""
-        before = Sums(whole)
-        if part.rows == whole.rows:
-            if not before.equal(Sums(part)):
-                raise ValueError(f"task {label!r}: as many rows are subtracted as were added, but not the same ones.")
-            return None
-        if whole.n - part.n <= 1e-15 * whole.n:
-            raise ValueError(f"task {label!r}: no weight is left for {whole.rows - part.rows} row(s). {NOT_ADDED}")
-        rest = whole.merged(part, -1)
-        left = before.left(rest)
-        names = [*(f"column {name!r}" for name in self.features), "the target"]  # type: ignore[union-attr]
-        odd = impossible(left)
-        if odd is not None:
-            raise ValueError(f"task {label!r}, {names[odd]}: more is subtracted than was added. {NOT_ADDED}")
-        share = left.diagonal()
-        gone = share <= NOISE
-        poor = np.flatnonzero(~gone & (share < FEW_DIGITS))
-        if poor.size:
-            warn_user(
-                f"task {label!r}, {names[poor[0]]}: so little is left of its spread ({share[poor[0]]:.0e}) that digits are "
-                "lost. Sum up the remaining rows instead."
-            )
-        return rest.flattened(gone)
-
-    def matching(self, other: Moments) -> Moments:
-        """Return other statistics with their features in the order of these.
-
-        Parameters
-        ----------
-        other : Moments
-            Statistics of the same features.
-
-        Returns
-        -------
-        Moments
-            The other statistics.
-        """
-        if not isinstance(other, Moments):
-            raise TypeError(f"Moments can be combined with Moments, not with {type(other).__name__}.")
-        if self.features is None or other.features is None:
-            return other
-        self._check_form(other.d, other.form, "the other")
-        mine, theirs = self.features.tolist(), other.features.tolist()
-        if mine == theirs:
-            return other
-        if sorted(mine) != sorted(theirs):
-            odd = sorted(set(mine) ^ set(theirs))
-            raise ValueError(f"the features differ: {names_of(odd)} are in one of the two only.")
-        place = {name: k for k, name in enumerate(theirs)}
-        order = np.array([place[name] for name in mine])
-        out = other.copy()
-        out.features = self.features
-        out._tasks = {
-            label: replace(
-                part,
-                mean=part.mean[order],
-                low=part.low[np.append(order, len(order))],
-                xx=part.xx[np.ix_(order, order)],
-                xy=part.xy[order],
-                levels=None if part.levels is None else part.levels.reordered(order),
-            )
-            for label, part in other._tasks.items()
-        }
-        return out
 
     # ---------------------------------------------------------------- streams
 
@@ -532,9 +331,6 @@ class Moments:
                     out += of_difference(task, earlier[label], f"task {label!r}", names)
         return out
 
-    def _names(self) -> list[str]:
-        return [] if self.features is None else self.features.tolist()
-
     # ---------------------------------------------------------------- files
 
     def save(self, path: str | os.PathLike[str], *, before: Moments | Sequence[Moments] = ()) -> None:
@@ -625,7 +421,7 @@ def add_batch(
         if part.categories is None:
             part.categories = batch.categories
         if task_column is not None and part.task_place is None:
-            part.task_place = column_position(X, task_column)
+            part.task_place = positions_of(X, task_column)
 
 
 def add_rows(

@@ -12,10 +12,10 @@ from scipy.sparse import issparse
 from ..._data.copies import groups_of
 from ..._data.designs import Floats
 from ..._data.tables import check_finite, unmasked
-from ..._data.tasks import TaskData
+from ..._data.task_data import TaskData
 from ..._objective.losses import Squared
 from ..._paths.conformal import FoldFit, HeldOutScores, held_out_scores
-from ..._paths.cross_validation import Split
+from ..._paths.validation.held_out import Split
 from ..._runtime.checks import check_count, check_flag
 from ..._runtime.progress import one_blas_thread
 from ..._solvers.make_problem import make_problem
@@ -104,6 +104,7 @@ class Baseline:
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.

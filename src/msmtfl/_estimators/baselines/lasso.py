@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._data.designs import Floats
-from ..._data.tasks import TaskData
+from ..._data.task_data import TaskData
 from ..._paths.conformal import FoldFit
 from ..._paths.solve import regularization_surface
 from .baseline import records_of, what_was_tried

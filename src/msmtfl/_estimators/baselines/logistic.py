@@ -10,11 +10,11 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ..._data.designs import Floats
-from ..._data.tasks import Task, TaskData
+from ..._data.task_data import Task, TaskData
 from ..._objective.losses import Logistic, pseudo_samples
 from ..._paths.conformal import FoldFit, HeldOutScores, held_out_scores
-from ..._paths.cross_validation import Split
 from ..._paths.searched import fold_scores_of
+from ..._paths.validation.held_out import Split
 from ..._solvers.arguments import check_intercepts
 from ..._solvers.level_priors import loss_prior
 from ..classes import class_folds, one_against_rest

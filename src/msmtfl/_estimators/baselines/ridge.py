@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._data.designs import Floats
-from ..._data.tasks import Task, TaskData
+from ..._data.task_data import Task, TaskData
 from ..._paths.conformal import FoldFit
 from .baseline import records_of
 from .stack import LinearBaseline, Path, Stack, chosen_by_folds, column_scales, pooled_fits, stacked_folds

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._data.designs import Floats
 from ..._data.folds import TaskKFold
-from ..._data.tasks import Task, TaskData
+from ..._data.task_data import Task, TaskData
 from ..._paths.conformal import FoldFit
 from ..regression import MultiTaskLinear
 from .baseline import Baseline, Solved, Tried, given_folds, held_out_means, what_was_tried

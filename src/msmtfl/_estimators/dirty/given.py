@@ -8,8 +8,9 @@ import numpy as np
 
 from ..._data.designs import Floats
 from ..._objective.given_rows import Flat
-from ..._objective.penalties import Dirty, counted
+from ..._objective.penalties import Dirty
 from ..._objective.problem import Problem
+from ..._objective.row_norms import counted
 from ..._solvers.stages import Solution
 from ..added_tasks import AddTaskMixin, refuse_bounds, refuse_more_classes
 

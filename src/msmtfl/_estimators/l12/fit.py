@@ -333,6 +333,7 @@ class L12MTL(L12Fit, Coupled):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         offset : array-like of shape (N,) or (N, m), optional
             A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
             2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.

@@ -6,8 +6,8 @@ import numpy as np
 
 from ..._data.designs import Floats
 from ..._objective.given_rows import Rounded
-from ..._objective.penalties import counted
 from ..._objective.problem import Problem
+from ..._objective.row_norms import counted
 from ..added_tasks import AddTaskMixin, refuse_bounds, refuse_more_classes
 
 

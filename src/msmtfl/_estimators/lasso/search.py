@@ -370,6 +370,7 @@ class LassoMTLCV(StageSearch, FromMomentsMixin, AddTaskMixin):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.

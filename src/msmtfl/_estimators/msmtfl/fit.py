@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._data.designs import Floats
-from ..._data.tasks import TaskData
+from ..._data.task_data import TaskData
 from ..._objective import theta as thresholds
 from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem
@@ -432,6 +432,7 @@ class MSMTFL(StagedFit, PartialFitMixin, AddTaskMixin):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         offset : array-like of shape (N,) or (N, m), optional
             A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
             2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.
@@ -481,6 +482,7 @@ class MSMTFL(StagedFit, PartialFitMixin, AddTaskMixin):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         lams : int or array-like of shape (K,), default=50
             How many values of lam the grid has, geometrically spaced from the smallest at which
             all coefficients are 0 down to `lam_min_ratio` times that; or the values themselves,

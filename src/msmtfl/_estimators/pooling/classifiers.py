@@ -1,7 +1,10 @@
-"""Partial pooling for two classes; with and without search."""
+"""Partial pooling for classes; with and without search."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ..._data.designs import Floats
 from ..class_scores import LOG_LOSS
 from ..classifier import ClassifierFit, ClassifierSearch
 from .fit import PoolingFit
@@ -9,7 +12,7 @@ from .search import PoolingSearch
 
 
 class PartialPoolingClassifier(ClassifierFit, PoolingFit):
-    r"""Partial pooling for two classes: common values and dense deviations from them, in logistic regressions.
+    r"""Partial pooling for classes: common values and dense deviations from them, in logistic regressions.
 
     .. math::
         \min_{b, V, a} \frac{2}{N} \sum_{i=1}^m \sum_r [\log(1 + e^{f_r}) - y_r f_r]
@@ -17,9 +20,9 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
                \qquad f_r = x_r' (b + v_i) + a_i
 
     Partial pooling (:class:`PartialPooling`) with the deviance in place of the squared error, for y 0
-    or 1. It is solved by Newton steps around the solver of the squared error, and certified. There are
-    two classes: values in common to several classes, each against the rest, would mean nothing. For
-    more wrap it in scikit-learn's ``OneVsRestClassifier``.
+    or 1. It is solved by Newton steps around the solver of the squared error, and certified. With K > 2
+    classes each is told from the rest, and the tasks have values in common for each of them:
+    `coef_common_` is (K, d) then, and N counts every sample once per class.
 
     Parameters
     ----------
@@ -183,8 +186,6 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
     (['ill', 'well'], True)
     """
 
-    _many = False  # a common value of several classes, each against the rest, would mean nothing
-
     def __init__(
         self,
         k=None,
@@ -219,6 +220,9 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         self.bounds = bounds
         self.feature_groups = feature_groups
         self.unknown_category = unknown_category
+
+    def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
+        self.coef_deviation_ = arrange(self.coef_deviation_)
 
 
 class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
@@ -438,8 +442,6 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
     (['ill', 'well'], True)
     """
 
-    _many = False  # a common value of several classes, each against the rest, would mean nothing
-
     def __init__(
         self,
         ks=10,
@@ -486,3 +488,6 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         self.bounds = bounds
         self.feature_groups = feature_groups
         self.unknown_category = unknown_category
+
+    def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
+        self.coef_deviation_ = arrange(self.coef_deviation_)

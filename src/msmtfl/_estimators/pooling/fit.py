@@ -16,11 +16,12 @@ from ..._paths.families.pooling_path import pooling_ridge
 from ..._runtime.checks import check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
 from ..._solvers.coupled.pooling import sizes
-from ..._solvers.level_priors import weight_of_a_row
+from ..._solvers.level_priors import counted
 from ..._solvers.solvers import pooling_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, no_deviations
 from ..fitted import forget
+from ..of_classes import of_features
 from ..streaming import PartialFitMixin
 
 
@@ -45,7 +46,7 @@ class Pooled(AddTaskMixin):
     def _common(self) -> Floats:
         return np.asarray(self.coef_common_)
 
-    def _held_fixed(self) -> Floats:
+    def _held_fixed(self, label: Any) -> Floats:
         return np.asarray(self.coef_common_)
 
     def _new_l1_ratio(self) -> float:
@@ -61,13 +62,15 @@ class Pooled(AddTaskMixin):
 
     def _ridge_lam(self, problem: Problem) -> float:
         """(RSS + k |f v|^2) / n, as RSS / n + lam / 2 |f v|^2."""
-        return float(2.0 * self.k_ / problem.designs[0].n) if np.isfinite(self.k_) else 1.0
+        n = problem.classes * problem.designs[0].n
+        return float(2.0 * self.k_ / n) if np.isfinite(self.k_) else 1.0
 
     def _penalty_given(self, problem: Problem) -> ConcaveRows:
         return ConcaveRows(self._ridge_lam(problem), np.inf, problem.factors, l1_ratio=0.0)
 
     def _append_parts(self, own: Floats, problem: Problem) -> None:
-        self.coef_deviation_ = np.vstack([self.coef_deviation_, own])
+        own = own if self.coef_deviation_.ndim == 2 else own[None]
+        self.coef_deviation_ = np.concatenate([self.coef_deviation_, own])
 
     def _can_share(self, intercepts: str) -> bool:
         return intercepts != "common"  # one intercept is found for tasks that count the same, not for samples that do
@@ -82,20 +85,24 @@ class Pooled(AddTaskMixin):
     def _store(
         self, problem: Problem, solution: Solution, penalty: Any, grams: Any = None, coef: Floats | None = None
     ) -> None:
-        points = [stage.coef[0].reshape(problem.m + 1, -1) for stage in solution.stages]
-        stages = tuple(replace(stage, coef=P[0] + P[1:]) for stage, P in zip(solution.stages, points, strict=True))
-        b, V = points[-1][0], points[-1][1:]
-        super()._store(problem, replace(solution, stages=stages), penalty, grams, coef=b + V)
-        self.coef_common_, self.coef_deviation_ = b.copy(), V[0].copy() if self._form == "single" else V.copy()
+        K, d, solution = problem.classes, problem.d, of_features(solution, problem)
+        points = [stage.coef[0].reshape(problem.m // K + 1, -1) for stage in solution.stages]
+        coefs = [np.reshape(P[0] + P[1:], (problem.m, d)) for P in points]
+        stages = tuple(replace(stage, coef=W) for stage, W in zip(solution.stages, coefs, strict=True))
+        b, V = points[-1][0], points[-1][1:].reshape(problem.m, d)
+        of_sums = replace(penalty, factors=problem.factors, scales=problem.common_factors)
+        super()._store(problem, replace(solution, stages=stages), of_sums, grams, coef=coefs[-1])
+        self.coef_common_ = b.copy() if K == 1 else b.reshape(K, d).copy()
+        self.coef_deviation_ = V[0].copy() if self._form == "single" and K == 1 else V.copy()
         self.k_, self.k_common_ = float(penalty.k), float(penalty.k_common)
         forget(self, "feature_units_")
         if self._scales_numbers():
             self.feature_units_ = problem.column_units.copy()
 
     def _warn(self, solution: Solution, problem: Problem) -> None:
-        super()._warn(solution, problem)
+        super()._warn(of_features(solution, problem), problem)
         last = solution.stages[-1]
-        if any(map(len, last.ambiguous)) and self.k_common_ == 0.0 and problem.m > 1:
+        if any(map(len, last.ambiguous)) and self.k_common_ == 0.0 and problem.m > problem.classes:
             found = "The smallest are returned."
             if problem.may_escape:
                 found = "They may grow without end as the fit gets ever better: what came near enough is returned."
@@ -127,8 +134,7 @@ class PoolingFit(Pooled):
     def _penalty(self, problem: Problem, pooling: Any) -> PoolingRidge:
         k, k_common = self.k, float(self.k_common)
         if k is None:
-            n, rows = np.array([design.n for design in problem.designs]), [one.rows for one in problem.data.targets]
-            samples = n.sum() / weight_of_a_row(n, np.array(rows)) - problem.m * bool(self.fit_intercept)
+            samples = (float(counted(problem)[1].sum()) - problem.m * bool(self.fit_intercept)) / problem.classes
             k = pooling.likely(k_common, samples)
             if np.isinf(k) and np.isinf(k_common):
                 k = sizes(problem)[0]
@@ -246,7 +252,7 @@ class PartialPooling(PoolingFit, PartialFitMixin):
         Coefficients of every task, the common values plus the task's deviations; (d,) if
         the model was fitted without tasks.
     coef_common_ : ndarray of shape (d,)
-        The common values b.
+        The common values b. (With K > 2 classes it has the shape (K, d).)
     coef_deviation_ : ndarray of shape (m, d)
         The deviations V of the tasks from the common values; (d,) if the model was fitted
         without tasks.
@@ -408,6 +414,7 @@ class PartialPooling(PoolingFit, PartialFitMixin):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         offset : array-like of shape (N,) or (N, m), optional
             A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
             2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.

@@ -44,6 +44,8 @@ def of_pooling(model: Any) -> Formula:
     kind = loss_named(name_of_loss(model))
     share, _, rest = kind.text.replace("({m} nᵢ)", "N").partition(" ")
     notes = [f"{note}, N samples in all"]
+    if len(getattr(model, "classes_", ())) > 2:
+        notes = [f"{note}, for each class against the rest, N samples in all, counted once per class"]
     if kind.note:
         notes.append(letters(kind, model))
     if getattr(model, "penalty_factors", None) is not None:
@@ -78,7 +80,7 @@ REGRESSION = Family(
 FAMILIES = (
     REGRESSION,
     REGRESSION.for_classes(
-        "partial pooling for two classes: values common to all tasks, and dense deviations from them",
+        "partial pooling for classes: values common to all tasks, and dense deviations from them",
         PartialPoolingClassifier,
         PartialPoolingClassifierCV,
     ),

@@ -165,7 +165,7 @@ class PartialPoolingCV(PoolingSearch, FromMomentsMixin):
         Coefficients of every task, the common values plus the task's deviations; (d,) if
         the model was fitted without tasks.
     coef_common_ : ndarray of shape (d,)
-        The common values b.
+        The common values b. (With K > 2 classes it has the shape (K, d).)
     coef_deviation_ : ndarray of shape (m, d)
         The deviations V of the tasks from the common values; (d,) if the model was fitted
         without tasks.
@@ -372,6 +372,7 @@ class PartialPoolingCV(PoolingSearch, FromMomentsMixin):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.

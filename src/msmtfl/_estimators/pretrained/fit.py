@@ -9,8 +9,9 @@ import numpy as np
 
 from ..._data.copies import groups_of
 from ..._data.designs import Floats
-from ..._objective.penalties import ConcaveRows, counted
+from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem
+from ..._objective.row_norms import counted
 from ..._paths.families.pretrained_path import second_factors, second_step
 from ..._paths.families.pretraining import FirstStep, OffsetFolds, pretrain
 from ..._runtime.checks import check_count, check_positive, check_share
@@ -19,7 +20,7 @@ from ..._solvers.largest_lam import default_lam, largest_lam
 from ..._solvers.make_problem import on_rows
 from ..._solvers.one_level import hold_best
 from ..._solvers.solvers import solver_for
-from ..._solvers.stages import Solution, run_stages
+from ..._solvers.stages import UNSOLVED, Solution, run_stages
 from ..added_tasks import AddTaskMixin
 from ..grid_search import GridSearch
 from ..regression import MultiTaskLinear
@@ -73,7 +74,9 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
             unique=stage.unique and proof.unique,
         )
         hold_best(problem, whole.coef)
-        solution = replace(solution, stages=(whole,), converged=solution.converged and gap <= self.tol)
+        proven = bool(whole.dual_gap <= self.tol)
+        reason = solution.reason if proven else UNSOLVED.format(1, whole.dual_gap, self.tol)
+        solution = replace(solution, stages=(whole,), converged=solution.converged and proven, reason=reason)
         return solution, ConcaveRows(lam, np.inf, problem.factors)
 
     def _keep_parts(self, first: FirstStep, alpha: float, lam: float) -> None:
@@ -89,7 +92,7 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
     def _separates(self) -> bool:
         return bool(self.alpha_ == 1.0)
 
-    def _held_fixed(self) -> Floats:
+    def _held_fixed(self, label: Any) -> Floats:
         return np.asarray((1.0 - self.alpha_) * self.coef_common_)
 
     def _new_factors(self) -> Floats:
@@ -407,6 +410,7 @@ class PretrainedMTL(Pretrained):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one of the
             folds that offsets come from. "identical": samples with the same features are a

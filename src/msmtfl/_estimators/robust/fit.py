@@ -85,7 +85,7 @@ class Robust(AddTaskMixin):
 
     # ------------------------------------------------------------------ one more task
 
-    def _held_fixed(self) -> Floats:
+    def _held_fixed(self, label: Any) -> Floats:
         return np.asarray(self.coef_common_)
 
     def _new_l1_ratio(self) -> float:
@@ -466,6 +466,7 @@ class RobustMTL(RobustFit, PartialFitMixin):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         offset : array-like of shape (N,) or (N, m), optional
             A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
             2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.

@@ -1,9 +1,12 @@
-"""Common values and sparse deviations for two classes; with and without search."""
+"""Common values and sparse deviations for classes; with and without search."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from ..._data.designs import Floats
 from ..class_scores import LOG_LOSS
 from ..classifier import ClassifierFit, ClassifierSearch
 from .fit import SharedFit
@@ -11,7 +14,7 @@ from .search import SharedSearch
 
 
 class SharedMTLClassifier(ClassifierFit, SharedFit):
-    r"""Values common to all tasks and sparse deviations from them, for two classes: logistic regressions.
+    r"""Values common to all tasks and sparse deviations from them, for classes: logistic regressions.
 
     .. math::
         \min_{W, a} \sum_{i=1}^m \frac{2}{m n_i} \sum_r [\log(1 + e^{f_r}) - y_r f_r]
@@ -20,8 +23,9 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
 
     Common values and sparse deviations (:class:`SharedMTL`) with the deviance in place of the squared
     error, for y 0 or 1. It is solved by Newton steps around the solver of the squared error, and
-    certified. There are two classes: values in common to several classes, each against the rest, would
-    mean nothing. For more wrap it in scikit-learn's ``OneVsRestClassifier``.
+    certified. With K > 2 classes each is told from the rest, and the tasks have values in common for
+    each of them: `coef_common_` is (K, d) then, and the loss and both penalties are sums over classes
+    (of which the loss takes the mean).
 
     Parameters
     ----------
@@ -208,8 +212,6 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
     (['ill', 'well'], True)
     """
 
-    _many = False  # a common value of several classes, each against the rest, would mean nothing
-
     def __init__(
         self,
         lam_common=None,
@@ -256,6 +258,9 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
         self.bounds = bounds
         self.feature_groups = feature_groups
         self.unknown_category = unknown_category
+
+    def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
+        self.coef_deviation_ = arrange(self.coef_deviation_)
 
 
 class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
@@ -511,8 +516,6 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
     (['ill', 'well'], True)
     """
 
-    _many = False  # a common value of several classes, each against the rest, would mean nothing
-
     def __init__(
         self,
         lams=20,
@@ -571,3 +574,6 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
         self.bounds = bounds
         self.feature_groups = feature_groups
         self.unknown_category = unknown_category
+
+    def _note_parts(self, arrange: Callable[[Floats], Floats]) -> None:
+        self.coef_deviation_ = arrange(self.coef_deviation_)

@@ -18,6 +18,7 @@ from ..._solvers.largest_lam import default_lam
 from ..._solvers.solvers import common_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, entries_given, no_deviations
+from ..of_classes import of_features
 from ..streaming import PartialFitMixin
 
 
@@ -39,7 +40,8 @@ class Sharing(AddTaskMixin):
     def _store(
         self, problem: Problem, solution: Solution, penalty: Any, grams: Any = None, coef: Floats | None = None
     ) -> None:
-        sums, m = grams.stacked.sums, problem.m
+        sums, m = grams.stacked.sums, problem.m // problem.classes
+        solution = of_features(solution, problem)
         stages = tuple(replace(stage, coef=sums(stage.coef[0])) for stage in solution.stages)
         point = solution.stages[-1].coef[0]
         if self.relax:
@@ -47,39 +49,51 @@ class Sharing(AddTaskMixin):
         of_sums = ConcaveRows(penalty.lam_deviation, penalty.theta, problem.factors)
         super()._store(problem, replace(solution, stages=stages), of_sums, grams, coef=np.asarray(sums(point)))
         b, *V = point.reshape(m + 1, -1)
-        self.coef_common_, self.coef_deviation_ = b.copy(), V[0].copy() if self._form == "single" else np.array(V)
+        if problem.classes > 1:
+            self.coef_common_, self.coef_deviation_ = b.reshape(problem.classes, -1), np.reshape(V, (problem.m, -1))
+        else:
+            self.coef_common_, self.coef_deviation_ = b.copy(), V[0].copy() if self._form == "single" else np.array(V)
         self.lam_common_, self.lam_deviation_, self.theta_ = penalty.lam_common, penalty.lam_deviation, penalty.theta
         ratio = penalty.lam_common / (np.sqrt(m) * penalty.lam_deviation)
         common, deviation = strengths(ratio, m)
         self.lam_max_ = shared_lam_max(problem, ratio) * (deviation if np.isinf(common) else common)
 
+    def _warn(self, solution: Solution, problem: Problem) -> None:
+        super()._warn(of_features(solution, problem), problem)
+
     def _common(self) -> Floats:
         return np.asarray(self.coef_common_)
 
-    def _held_fixed(self) -> Floats:
+    def _held_fixed(self, label: Any) -> Floats:
         return np.asarray(self.coef_common_)
 
     def _new_factors(self) -> Any:
         return no_deviations(self) if np.isinf(self.lam_deviation_) else self.penalty_factors
 
     def _penalty_given(self, problem: Problem) -> ConcaveEntries:
+        if problem.classes > 1 and (self.row_slopes_ == 0.0).any():
+            raise ValueError(
+                f"{type(self).__name__} has {problem.classes} classes and freed deviations in some of them: it does not "
+                "keep in which, so that no task can be added. Fit again with the new task, or with theta=inf."
+            )
         return entries_given(self, problem, self.lam_deviation_ if np.isfinite(self.lam_deviation_) else 1.0)
 
     def _ridge_lam(self, problem: Problem) -> float:
         return float(self.n_fitted_tasks_ * self.lam_deviation_) if np.isfinite(self.lam_deviation_) else 1.0
 
     def _append_parts(self, own: Floats, problem: Problem) -> None:
-        self.coef_deviation_ = np.vstack([self.coef_deviation_, own])
+        own = own if self.coef_deviation_.ndim == 2 else own[None]
+        self.coef_deviation_ = np.concatenate([self.coef_deviation_, own])
 
     def _separates(self) -> bool:
-        capless, m = np.isinf(self.theta_), len(self.tasks_)
+        capless, m = np.isinf(self.theta_), self.n_fitted_tasks_
         return bool(capless and self.lam_common_ >= m * self.lam_deviation_)
 
 
 def relaxed_point(problem: Problem, P: Floats, lassos: Any) -> Floats:
     """(p,): least squares on the support of b and V. (Where all tasks deviate, b adds nothing to V.)"""
-    support = P.reshape(problem.m + 1, -1) != 0.0
-    live = np.array([design.squares > 0 for design in problem.designs])
+    support = P.reshape(problem.m // problem.classes + 1, -1) != 0.0
+    live = np.reshape([design.squares > 0 for design in problem.designs], (len(support) - 1, -1))
     support[0] &= ~(support[1:] | ~live).all(axis=0)
     return np.asarray(lassos.solve(np.where(support, 0.0, np.inf).ravel(), P)[0])
 
@@ -88,13 +102,14 @@ class SharedFit(Sharing):
     """A fit at one pair of strengths, with any loss."""
 
     def _penalty(self, problem: Problem) -> CappedDeviations:
-        common, deviation, root = self.lam_common, self.lam_deviation, np.sqrt(problem.m)
+        common, deviation, root = self.lam_common, self.lam_deviation, np.sqrt(problem.m // problem.classes)
         if common is None:
             common = root * (default_lam(None, shared_lam_max(problem, 1.0)) if deviation is None else deviation)
         if deviation is None:
             deviation = common / root
         strengths_ = float(common), float(deviation), float(self.theta)
-        return CappedDeviations(*strengths_, problem.factors, scales(problem), problem.l1_ratio)
+        factors, shares = problem.wide(problem.factors), (problem.l1_ratio, problem.classes)
+        return CappedDeviations(*strengths_, factors, scales(problem), *shares)
 
     def _check_params(self) -> None:
         self._check_common()
@@ -253,7 +268,7 @@ class SharedMTL(SharedFit, PartialFitMixin):
         Coefficients of every task, the common values plus the task's deviations; (d,) if
         the model was fitted without tasks.
     coef_common_ : ndarray of shape (d,)
-        The common values b.
+        The common values b. (With K > 2 classes it has the shape (K, d).)
     coef_deviation_ : ndarray of shape (m, d)
         The deviations V of the tasks from the common values; (d,) if the model was fitted
         without tasks.
@@ -431,6 +446,7 @@ class SharedMTL(SharedFit, PartialFitMixin):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         offset : array-like of shape (N,) or (N, m), optional
             A known part of the linear predictor, which is offset + b_i + x'w_i; (N, m) beside a
             2-D y. With loss="poisson" the logarithm of an exposure makes a model of rates.

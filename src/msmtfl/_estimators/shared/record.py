@@ -82,7 +82,7 @@ REGRESSION = Family(
 FAMILIES = (
     REGRESSION,
     REGRESSION.for_classes(
-        "values common to all tasks, and sparse deviations from them, for two classes",
+        "values common to all tasks, and sparse deviations from them, for classes",
         SharedMTLClassifier,
         SharedMTLClassifierCV,
     ),

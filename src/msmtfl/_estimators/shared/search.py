@@ -215,7 +215,7 @@ class SharedMTLCV(SharedSearch, FromMomentsMixin):
         Coefficients of every task, the common values plus the task's deviations; (d,) if
         the model was fitted without tasks.
     coef_common_ : ndarray of shape (d,)
-        The common values b.
+        The common values b. (With K > 2 classes it has the shape (K, d).)
     coef_deviation_ : ndarray of shape (m, d)
         The deviations V of the tasks from the common values; (d,) if the model was fitted
         without tasks.
@@ -446,6 +446,7 @@ class SharedMTLCV(SharedSearch, FromMomentsMixin):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.

@@ -17,21 +17,20 @@ from numpy.typing import ArrayLike
 from ..._data.designs import Floats, Ints
 from ..._data.ridged import ridged
 from ..._objective.certificates import RowCertificate, TaskCertificate, certify
+from ..._objective.class_proofs import certify_common_ridges, certify_shared
 from ..._objective.common_penalty import CappedDeviations, SharedNorm, common_weights
 from ..._objective.penalties import bent
 from ..._objective.problem import Problem
-from ..._objective.row_certificates import certify_rows
 from ..._objective.theta import unit
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each
 from ..._solvers.coupled.around_bounds import within
 from ..._solvers.coupled.common_part import Stacked, settled
 from ..._solvers.coupled.loss_common import CommonGrams, CommonSolver
-from ..._solvers.coupled_stages import certify_common_ridges
 from ..._solvers.degrees import Form, common_form, curved, face, traces
 from ..._solvers.largest_lam import first_gradient, of_lasso
 from ..._solvers.lassos.proximal_newton import MANY
-from ..._solvers.one_level import has_one_level
+from ..._solvers.one_level import has_one_level, with_free_level
 from ..._solvers.solvers import COMMON, caches_for, common_for, pressed_common
 from ..._solvers.stages import CONVEX, DENSE, FULL, REPEATS, SEPARATED, UNFINISHED, algorithm_1, run, same
 from ..crowding import Crowding
@@ -53,8 +52,8 @@ NONE = -1  # stands for the place of P = 0, where Algorithm 1 starts
 
 
 def scales(problem: Problem) -> Floats:
-    """(d,): penalty factors of b."""
-    return problem.common_factors
+    """(d,): penalty factors of b, of all classes after each other."""
+    return np.tile(problem.common_factors, problem.classes)
 
 
 def strengths(ratio: float, m: int) -> tuple[float, float]:
@@ -64,9 +63,10 @@ def strengths(ratio: float, m: int) -> tuple[float, float]:
 
 def shared_lam_max(problem: Problem, ratio: float) -> float:
     """The smallest lam at which the model with this ratio is zero (but for the features that are never penalised)."""
-    common, deviation = strengths(ratio, problem.m)
-    norm = SharedNorm(np.full(problem.d, deviation), common_weights(common, scales(problem)), problem.factors)
-    return float(norm.dual(first_gradient(problem).T).max(initial=0.0)) / of_lasso(problem.l1_ratio)
+    factors = problem.wide(problem.factors)
+    common, deviation = strengths(ratio, factors.shape[1])
+    norm = SharedNorm(np.full(len(factors), deviation), common_weights(common, scales(problem)), factors)
+    return float(norm.dual(problem.wide(first_gradient(problem).T)).max(initial=0.0)) / of_lasso(problem.l1_ratio)
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ class SharedGrid:
     m: int
     rho_bar: float
     l1_ratio: float = 1.0
+    classes: int = 1
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -119,14 +120,15 @@ class SharedGrid:
         deviation = self.lams * of_column[:, 1]
         ratios = np.array([ratio for _, ratio in self.columns])
         capped = np.isfinite(deviation) & np.isfinite(ratios)
-        units = unit(self.l1_ratio, self.m, self.rho_bar) * np.where(capped, deviation, 1.0)
+        units = unit(self.l1_ratio, self.m * self.classes, self.rho_bar) * np.where(capped, deviation, 1.0)
         theta = np.where(capped, np.where(capped, ratios, 1.0) * units, np.inf)
         common = self.lams * of_column[:, 0]
         return {"lam": self.lams, "lam_common": common, "lam_deviation": deviation, "theta": theta}
 
     def penalty(self, k: int, l: int, problem: Problem) -> CappedDeviations:
         _, common, deviation, theta = (float(values[k, l]) for values in self.parameters.values())
-        return CappedDeviations(common, deviation, theta, problem.factors, scales(problem), problem.l1_ratio)
+        factors, shares = problem.wide(problem.factors), (problem.l1_ratio, self.classes)
+        return CappedDeviations(common, deviation, theta, factors, scales(problem), *shares)
 
 
 def shared_grid(
@@ -139,9 +141,10 @@ def shared_grid(
     """lams as an array, the same for all ratios, or that many for each from its own lam_max down. Of ratios that give the
     same models one is kept: from sqrt(m) on there is no common part; of one task all are the lasso."""
     found = read_ratios(RATIOS if ratios is None else ratios, ends=True)
-    found = np.where(found >= np.sqrt(problem.m) * (1.0 - 1e-12), np.inf, found)
-    found = np.array([np.inf]) if problem.m == 1 else np.unique(found)
-    caps = np.array(THETA_RATIOS) * max(4.0, problem.m / 4)
+    m = problem.m // problem.classes
+    found = np.where(found >= np.sqrt(m) * (1.0 - 1e-12), np.inf, found)
+    found = np.array([np.inf]) if m == 1 else np.unique(found)
+    caps = np.array(THETA_RATIOS) * max(4.0, m / 4)
     if theta_ratios is not None:
         caps = read_theta_ratios(theta_ratios)
     caps = np.unique(caps)[::-1]
@@ -150,9 +153,8 @@ def shared_grid(
         shares = (SHARES[0] * min(max(r, FURTHER), 1.0), SHARES[1] * min(max(r, FURTHER), 1.0))
         paths[r] = read_lams(problem, lams, lam_min_ratio, shared_lam_max(problem, r), shares)
     columns = [(r, cap) for r in found.tolist() for cap in (caps.tolist() if r > 0 else [np.inf])]
-    return SharedGrid(
-        np.stack([paths[r] for r, _ in columns], axis=1), tuple(columns), problem.m, problem.rho_bar, problem.l1_ratio
-    )
+    of_problem = m, problem.rho_bar, problem.l1_ratio, problem.classes
+    return SharedGrid(np.stack([paths[r] for r, _ in columns], axis=1), tuple(columns), *of_problem)
 
 
 # ------------------------------------------------------------------ the result
@@ -200,11 +202,11 @@ class SharedSurface(StagedSolutions):
         return CONVEX if np.isinf(self.parameters["theta"][k, l]) else REPEATS
 
     def coef_common(self, k: int, l: int) -> Floats:
-        """(d,): the common part b of `coef(k, l)`."""
+        """(d,): the common part b of `coef(k, l)`; of several classes (classes * d,)."""
         return self._common(self._place(k, l))
 
     def _common(self, place: int) -> Floats:
-        out = np.zeros(len(self.features))
+        out = np.zeros(len(self.features) * self.grid.classes)
         at, values = self.solved[place].common
         out[at] = values
         return out
@@ -216,7 +218,7 @@ class SharedSurface(StagedSolutions):
     def point_at(self, place: int) -> Floats:
         """(p,): those of a place in `solved`."""
         b = self._common(place)
-        return np.concatenate([b, (self.coefs([place])[0] - b).ravel()])
+        return np.concatenate([b, (self.coefs([place])[0].reshape(-1, len(b)) - b).ravel()])
 
     @cached_property
     def n_entries(self) -> Ints:
@@ -228,19 +230,24 @@ class SharedSurface(StagedSolutions):
 
     def degrees(self, places: Ints) -> Floats:
         designs = self._data().designs
-        found = [traces(curved(designs, self.coefs([place])[0]), self._form(place)) for place in places.tolist()]
-        return np.array(found).reshape(-1, len(designs))
+        out, K = np.zeros((len(places), len(designs))), self.grid.classes
+        for of_place, place in zip(out, places.tolist(), strict=True):
+            parts = curved(designs, self.coefs([place])[0])
+            for c in range(K):
+                of_place[c::K] = traces(parts[c::K], self._form(place, c))
+        return out
 
-    def _form(self, place: int) -> Form:
-        """Deviations that are not 0 move each by itself, all other entries with the common value."""
-        problem, one = self._data(), self.solved[place]
-        W, b = self.coefs([place])[0], self._common(place)
-        held = problem.held(W)  # what is at a bound does not move with the targets
+    def _form(self, place: int, c: int) -> Form:
+        """Deviations that are not 0 move each by itself, all other entries with the common value. Of a class."""
+        problem, one, K = self._data(), self.solved[place], self.grid.classes
+        W, b = self.coefs([place])[0][c::K], self._common(place).reshape(K, -1)[c]
+        held = problem.held(self.coefs([place])[0])[c::K]  # what is at a bound does not move with the targets
         deviates, shared = (b != W) & ~held, np.flatnonzero(b)
         own = [np.flatnonzero(mine) for mine in deviates]
         ridge = self.grid.penalty(one.k, one.l, problem).ridge()
         if ridge is not None:
-            return common_form(own, shared, (2.0 / problem.m) * ridge.reshape(problem.m + 1, -1))
+            ridge = ridge.reshape(-1, K, problem.d)[:, c]
+            return common_form(own, shared, (2.0 / problem.m) * ridge)
         return face(own, shared, np.where((deviates | held)[:, shared], 0.0, 1.0))
 
     @cached_property
@@ -258,22 +265,23 @@ class SharedSurface(StagedSolutions):
     def _proofs(self) -> tuple[Floats, np.ndarray]:
         problem = self._data()
         proofs: list[RowCertificate | TaskCertificate] = []
-        stacked = Stacked(problem.designs)
+        gaps, stacked, K = [], Stacked(problem.designs, problem.classes), problem.classes
         for place, one in enumerate(self.solved):
-            slopes = np.where(np.isin(np.arange(problem.d), one.free_rows(problem.d)), 0.0, 1.0)
+            slopes = np.where(np.isin(np.arange(K * problem.d), one.free_rows(K * problem.d)), 0.0, 1.0)
             penalty = self.grid.penalty(one.k, one.l, problem)
             norm, ridge = penalty.weights(bent(slopes)), penalty.ridge()
             with self._at_level(place):
-                P = self.point_at(place)
-                designs = pressed_common(problem, norm, ridge, P).designs
+                designs = pressed_common(problem, norm, ridge, self.point_at(place)).designs
                 if ridge is not None and (problem.box is not None or not problem.loss.squared):
-                    proofs.append(certify_common_ridges(designs, P, norm, ridge))
+                    point = self.point_at(place)
+                    proofs.append(certify_common_ridges(designs, stacked.scale, point, norm, ridge, K))
                 elif ridge is not None:
                     a = 0.5 * problem.m * norm.weights()
-                    proofs.append(certify(ridged(stacked, ridge), P, a))
+                    proofs.append(certify(ridged(stacked, ridge), self.point_at(place), a))
                 else:
-                    proofs.append(certify_rows(designs, self.coefs([place])[0], norm))
-        return np.array([proof.relative_gap for proof in proofs]), np.array([proof.unique for proof in proofs])
+                    proofs.append(certify_shared(designs, self.coefs([place])[0], norm, K))
+                gaps.append(with_free_level(problem, proofs[-1].relative_gap, self.coefs([place])[0])[0])
+        return np.array(gaps), np.array([proof.unique for proof in proofs])
 
 
 # ------------------------------------------------------------------ solving
@@ -406,6 +414,7 @@ class _Walk:
         max_iter: int,
     ):
         self.problem, self.grid, self.columns = problem, grid, columns
+        self.tasks, self.width = problem.m // problem.classes, problem.d * problem.classes
         self.first, self.later = first, later
         self.max_stages, self.max_iter = max_stages, max_iter
         self.crowding = Crowding(problem)
@@ -425,7 +434,7 @@ class _Walk:
             self.points |= {(k, l): (self.points[self.dense, l][0], DENSE) for l in columns}
             return
         self.k = k
-        self.P = {NONE: np.zeros((self.problem.m + 1) * self.problem.d)}
+        self.P = {NONE: np.zeros((self.tasks + 1) * self.width)}
         self.known: dict[tuple[bytes, int], int] = {}
         if k in self.firsts:
             key, place = self.firsts[k]
@@ -443,15 +452,15 @@ class _Walk:
 
     def _stacked(self, place: int) -> Floats:
         """b and V of a solution."""
-        one, b = self.solved[place], np.zeros(self.problem.d)
+        one, b = self.solved[place], np.zeros(self.width)
         b[one.common[0]] = one.common[1]
-        return np.concatenate([b, (self._coefs(place) - b).ravel()])
+        return np.concatenate([b, (self._coefs(place).reshape(self.tasks, -1) - b).ravel()])
 
     def _run(self, penalty: CappedDeviations) -> tuple[tuple[int, ...], str]:
         chain: list[int] = []
 
         def crowded(pattern: np.ndarray) -> bool:
-            return self.crowding(self.penalised[:, penalty.row_slopes(pattern) == 0.0].sum(axis=1))
+            return self.crowding((self.penalised & self._freed(penalty, pattern)).sum(axis=1))
 
         def solve(pattern: np.ndarray, before: int) -> tuple[int, str]:
             if len(chain) == 1 and self.solved[before].n_entries > self.most:
@@ -473,16 +482,21 @@ class _Walk:
     def _separated(self, penalty: CappedDeviations, pattern: np.ndarray, place: int | None = None) -> bool:
         """Whether the features that a stage frees leave some task without a minimiser: what was found out before says so, or
         the stage itself, which took long."""
-        free = penalty.row_slopes(pattern) == 0.0
+        free = self._freed(penalty, pattern)
         if not (free.any() and self.problem.may_escape):
             return False
-        A = np.where(free, 0.0, np.ones((self.problem.m, 1)))
+        A = np.where(free, 0.0, 1.0)
         if self.problem.without_minimiser(A).any():
             return True
         if place is None or self.steps[place] <= MANY:
             return False
         W = self._coefs(place)
         return any(self.problem.escapes(i, W[i][None], A[[i]])[0] for i in range(self.problem.m))
+
+    def _freed(self, penalty: CappedDeviations, pattern: np.ndarray) -> np.ndarray:
+        """(m, d) bool: where deviations are not penalised."""
+        free = penalty.row_slopes(pattern) == 0.0
+        return np.tile(free.reshape(self.problem.classes, -1), (self.tasks, 1))
 
     def _coefs(self, place: int) -> Floats:
         """(m, d)"""
@@ -496,18 +510,19 @@ class _Walk:
         for known in ((key, NONE), (key, before)):
             if known in self.known:
                 return self.known[known]
-        norm, m = penalty.weights(pattern), self.problem.m
+        norm, tasks = penalty.weights(pattern), self.tasks
         lassos = self.first if before == NONE else self.later
         lassos.at(penalty.ridge())
         if before != NONE and lassos.solver is None:
             lassos.warm(self.P[before])
-        P, steps = lassos.solve(0.5 * m * norm.weights(), None if before == NONE else self.P[before], self.max_iter)
-        P = P if lassos.ridge is not None else settled(norm, P, m)
-        P = within(self.problem, P.reshape(m + 1, -1)).ravel()
-        place, parts = len(self.solved), P.reshape(m + 1, -1)
+        a = 0.5 * self.problem.m * norm.weights()
+        P, steps = lassos.solve(a, None if before == NONE else self.P[before], self.max_iter)
+        P = P if lassos.ridge is not None else settled(norm, P, tasks)
+        P = within(self.problem, P.reshape(-1, self.problem.d)).ravel()
+        place, parts = len(self.solved), P.reshape(tasks + 1, -1)
         W, used = parts[0] + parts[1:], np.flatnonzero(parts[0])
         at = np.flatnonzero(W)
-        eased = (self.problem.d * np.arange(m)[:, None] + penalty.free_rows(pattern)).ravel()
+        eased = (self.width * np.arange(tasks)[:, None] + penalty.free_rows(pattern)).ravel()
         self.solved.append(
             SharedSolved(
                 k=self.k,

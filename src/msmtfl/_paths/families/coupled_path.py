@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any
@@ -14,16 +14,17 @@ from numpy.typing import ArrayLike
 from ..._data.designs import Floats, Ints, support
 from ..._objective.certificates import RowCertificate
 from ..._objective.groups import BlockNorm, Groups
-from ..._objective.penalties import ConcaveGroups, Dirty, DirtyNorm, GroupNorm, RowNorm
+from ..._objective.penalties import ConcaveGroups, Dirty
 from ..._objective.problem import Problem
 from ..._objective.row_certificates import certify_rows
+from ..._objective.row_norms import DirtyNorm, GroupNorm, RowNorm
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each
 from ..._solvers.coupled.only_minimiser import AT_BOUND
 from ..._solvers.degrees import Form, block_form, curved, group_form, level_form, stiffened, traces
 from ..._solvers.gram import Gram
 from ..._solvers.largest_lam import first_gradient, of_lasso
-from ..._solvers.one_level import has_one_level
+from ..._solvers.one_level import has_one_level, with_free_level
 from ..._solvers.solvers import ROWS, caches_for, pressed_rows, rows_for
 from ..._solvers.stages import SETTLED
 from ..grids import read_lams, read_ratios
@@ -239,7 +240,8 @@ class RowSurface(Solutions):
         for place, norm in enumerate(self._norms):
             W, lam = self.coefs([place])[0], self._ridge_lam(place)
             with self._at_level(place):
-                out.append(certify_rows(pressed_rows(problem, norm, lam, W).at(lam), W, norm))
+                proof = certify_rows(pressed_rows(problem, norm, lam, W).at(lam), W, norm)
+                out.append(replace(proof, gap=with_free_level(problem, proof.gap, W)[0]))
         return out
 
     @cached_property

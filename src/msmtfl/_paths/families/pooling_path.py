@@ -13,11 +13,13 @@ from numpy.typing import ArrayLike
 
 from ..._data.designs import Floats, Ints
 from ..._objective.certificates import RowCertificate
-from ..._objective.pooling import PoolingRidge, certify_pooling
+from ..._objective.class_proofs import certify_pooled
+from ..._objective.pooling import PoolingRidge
 from ..._objective.problem import Problem
 from ..._runtime.progress import one_blas_thread
 from ..._solvers.coupled.loss_pooling import AnyPooling
 from ..._solvers.coupled.pooling import PooledFit, sizes
+from ..._solvers.level_priors import counted
 from ..._solvers.solvers import pooling_for, pressed_pooling
 from ..solutions import Solutions, TaskCoefs
 
@@ -69,7 +71,8 @@ class PoolingGrid:
 def pooling_ridge(problem: Problem, k: float, k_common: float) -> PoolingRidge:
     """The penalty of a problem at two strengths."""
     n = float(sum(design.n for design in problem.designs))
-    return PoolingRidge(k, k_common, problem.factors, problem.common_factors, n)
+    factors, scales = problem.wide(problem.factors), np.tile(problem.common_factors, problem.classes)
+    return PoolingRidge(k, k_common, factors, scales, n)
 
 
 def pooling_grid(problem: Problem, ks: int | ArrayLike = 20, k_commons: ArrayLike | None = None) -> PoolingGrid:
@@ -80,8 +83,8 @@ def pooling_grid(problem: Problem, ks: int | ArrayLike = 20, k_commons: ArrayLik
     else:
         found = np.sort(_strengths("ks", ks, zero=False))[::-1]
     if k_commons is None:
-        samples = sum(target.rows for target in problem.data.targets)
-        commons = of_all * np.array(COMMON[0 if samples > CROWDED * problem.d else 1 :])
+        crowded = counted(problem)[1].sum() <= CROWDED * problem.d * problem.classes
+        commons = of_all * np.array(COMMON[1 if crowded else 0 :])
     else:
         commons = _strengths("k_commons", k_commons, zero=True)
     if np.isinf(found).any() and np.isinf(commons).any():
@@ -138,7 +141,7 @@ class PoolingSurface(Solutions):
         return np.asarray(self.coefs_of[np.asarray(places, dtype=np.intp)])
 
     def coef_common(self, k: int, l: int) -> Floats:
-        """Return the common part at a point of the grid, (d,)."""
+        """Return the common part at a point of the grid, (d,), of several classes (classes * d,)."""
         return np.asarray(self.common[self._place(k, l)])
 
     def of_task(self, i: int) -> TaskCoefs:
@@ -168,16 +171,20 @@ class PoolingSurface(Solutions):
         pairs = zip(self.grid.k.ravel()[places], self.grid.k_common.ravel()[places], strict=True)
         return np.array([pooling.degrees(float(k), float(common)) for k, common in pairs])
 
+    def _point(self, place: int, penalty: PoolingRidge) -> Floats:
+        """(p,): b and V"""
+        b = self.common[place]
+        V = np.where(np.isinf(penalty.of_deviations), 0.0, self.coefs_of[place].reshape(-1, len(b)) - b)
+        return np.concatenate([b, V.ravel()])
+
     @cached_property
     @one_blas_thread()
     def _proofs(self) -> list[RowCertificate]:
         out = []
         for place, (k, l) in enumerate(np.ndindex(self.grid.shape)):
-            b, W = self.common[place], self.coefs_of[place]
-            penalty = self.grid.penalty(k, l, self._data())
-            V = np.where(np.isinf(penalty.of_deviations), 0.0, W - b)
-            designs = pressed_pooling(self._data(), penalty).designs
-            out.append(certify_pooling(designs, np.concatenate([b, V.ravel()]), penalty))
+            problem, penalty = self._data(), self.grid.penalty(k, l, self._data())
+            designs = pressed_pooling(problem, penalty).designs
+            out.append(certify_pooled(designs, self._point(place, penalty), penalty, problem.classes))
         return out
 
     @cached_property
@@ -193,10 +200,8 @@ class PoolingSurface(Solutions):
         problem = self._data()
         out = self.losses.sum(axis=1) / sum(design.n for design in problem.designs)
         for place, (k, l) in enumerate(np.ndindex(self.grid.shape)):
-            b, W = self.common[place], self.coefs_of[place]
             penalty = self.grid.penalty(k, l, problem)
-            V = np.where(np.isinf(penalty.of_deviations), 0.0, W - b)
-            out[place] += penalty.value(np.concatenate([b, V.ravel()]))
+            out[place] += penalty.value(self._point(place, penalty))
         return np.asarray(out.reshape(self.grid.shape))
 
     def to_dict(self) -> dict[str, np.ndarray]:

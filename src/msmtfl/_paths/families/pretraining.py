@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, hstack, issparse, vstack
 from ..._data.copies import sample_keys
 from ..._data.designs import Floats, Ints
 from ..._data.folds import TaskKFold
-from ..._data.tasks import Task, TaskData
+from ..._data.task_data import Task, TaskData
 from ..._objective.box import Box
 from ..._objective.certificates import TaskCertificate
 from ..._objective.lasso_certificates import certify_lassos
@@ -27,12 +27,12 @@ from ..._objective.survival import Cox
 from ..._solvers.arguments import all_of, check_targets, what_of
 from ..._solvers.make_problem import centred, remade, typical_huber
 from ..._solvers.solvers import LASSOS, caches_for
-from ..cross_validation import Scorer
 from ..early_stopping import FoldRun, Front, held_out_errors, search
 from ..grid import Grid
 from ..grids import read_lams
 from ..solutions import Solutions
 from ..stage_paths import StagePaths
+from ..validation.scorers import Scorer
 
 LOOKED_AT = 8  # columns that say, beside the target, in which order samples are dealt out
 N_LAMS = 30  # of the path of which a strength is chosen

@@ -239,16 +239,18 @@ def put(P: Floats, W: Floats, box: Box) -> Floats:
     if len(P) == m:
         return W.copy()
     out = P.copy()
-    common, V = out[:-m], out[-m:]
-    alike = V == 0.0
-    if len(common) == m:
-        common[alike] = W[alike]
-    else:  # one for all tasks
-        moved = alike & (common != W)
-        some = np.flatnonzero(moved.any(axis=0))
-        common[0, some] = W[moved.argmax(axis=0)[some], some]
-        shared = np.broadcast_to(common, W.shape)
+    own, V = out[:-m], out[-m:]
+    alike, shared = V == 0.0, in_tasks(own, m)
+    if len(own) == m:
+        own[alike] = W[alike]
+    else:  # one for all tasks, of every class
+        moved = (alike & (shared != W)).reshape(-1, *own.shape)
+        some = moved.any(axis=0)
+        first = np.take_along_axis(W.reshape(moved.shape), moved.argmax(axis=0)[None], axis=0)[0]
+        own[some] = first[some]
+        shared = in_tasks(own, m)
         W = np.where(alike & (shared >= box.low) & (shared <= box.high), shared, W)
+    common = in_tasks(own, m)
     V[:] = np.where(common == W, 0.0, W - common)
     for _ in range(NUDGES):
         found = common + V
@@ -260,12 +262,18 @@ def put(P: Floats, W: Floats, box: Box) -> Floats:
     return out
 
 
+def in_tasks(common: Floats, m: int) -> Floats:
+    """(m, d): what is common to the tasks, (classes, d), or (m, d) already, as every task has it."""
+    return np.tile(common, (m // len(common), 1))
+
+
 def within(problem: Problem, P: Floats) -> Floats:
     """The point next to P (height, d) whose coefficients are within the bounds of a problem, if it has any."""
     box = problem.box
     if box is None:
         return P
-    W = P if len(P) == problem.m else P[: -problem.m] + P[-problem.m :]
+    m = problem.m
+    W = P if len(P) == m else in_tasks(P[:-m], m) + P[-m:]
     wanted = np.clip(W, box.low, box.high)
     return P if np.array_equal(wanted, W) else put(P, wanted, box)
 

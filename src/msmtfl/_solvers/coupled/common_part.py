@@ -31,12 +31,13 @@ POLISHED = 2**18  # entries of the columns in use up to which a solution is work
 
 class Stacked:
     """All tasks as one `Design`, features being b (d), v_1 (d), ..., v_m (d). Its n is m, so that a loss over n is that of
-    objective (1)."""
+    objective (1). Where tasks have a part for each of several classes, these stand side by side, and every class has a b."""
 
-    def __init__(self, parts: Sequence[Design]):
-        self.parts = list(parts)
+    def __init__(self, parts: Sequence[Design], classes: int = 1):
+        self.parts, self.classes = list(parts), classes
         self.m, self.width = len(self.parts), self.parts[0].d
-        self.d, self.n = (self.m + 1) * self.width, float(self.m)
+        self.tasks = self.m // classes
+        self.d, self.n = (self.m + classes) * self.width, float(self.m)
         self.curvature = 1.0
         self.scale = np.array([1.0 / part.n for part in self.parts])
         self.order = min(sum(part.order for part in self.parts), self.m * self.width)
@@ -48,12 +49,13 @@ class Stacked:
     def _spread(self, values: Sequence[Floats]) -> Floats:
         """(p,): of task i (d,) each, scaled; their sum belongs to b."""
         scaled = self.scale[:, None] * np.array(values)
-        return np.concatenate([scaled.sum(axis=0), scaled.ravel()])
+        of_b = scaled.reshape(self.tasks, -1).sum(axis=0)
+        return np.concatenate([of_b, scaled.ravel()])
 
     def sums(self, P: Floats) -> Floats:
-        """(m, d): b + v_i for P (p,)"""
-        parts = P.reshape(self.m + 1, self.width)
-        return np.asarray(parts[0] + parts[1:])
+        """(m, d): b + v_i for P (p,), of every class"""
+        parts = P.reshape(self.tasks + 1, -1)
+        return np.reshape(parts[0] + parts[1:], (self.m, self.width))
 
     # ------------------------------------------------------------------ Gram matrices
 

@@ -19,7 +19,7 @@ from scipy.linalg.lapack import dpotrf
 
 from ..._data.designs import Design, Floats, Ints, stage_scale
 from ..._kernels import row_sweep as _row_kernel
-from ..._objective.penalties import DirtyNorm, GroupNorm, RowNorm, lengths
+from ..._objective.row_norms import DirtyNorm, GroupNorm, RowNorm, lengths
 from ..gram import Gram, gram_caches
 from ..lassos.lasso_solver import OVERRUN
 from ..lassos.weighted_lasso import Lassos

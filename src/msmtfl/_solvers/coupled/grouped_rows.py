@@ -6,8 +6,8 @@ import numpy as np
 
 from ..._data.designs import Floats, stage_scale
 from ..._objective.groups import Groups
-from ..._objective.penalties import RowNorm
 from ..._objective.problem import Problem
+from ..._objective.row_norms import RowNorm
 from ..lassos.bounded import STEPS
 from ..lassos.grouped import GroupDescent, works_of
 from ..lassos.task_solver import Caches

@@ -15,15 +15,32 @@ from .newton_around import CommonStage, finite, mean_of_tasks
 # ------------------------------------------------------------------ a common part
 
 
+class _Solvers:
+    """What has solved the last parabolas, for every class."""
+
+    def __init__(self, of_classes: list[StackedLassos]):
+        self.of_classes = of_classes
+
+    @property
+    def slid(self) -> bool:
+        return any(one.slid for one in self.of_classes)
+
+    @property
+    def finished(self) -> bool:
+        return all(one.finished for one in self.of_classes)
+
+
 class _OfCommon:
-    """b and V with W = b + V; a penalty is weights and ridges (p,) on the scale of `StackedLassos`."""
+    """b and V with W = b + V, of every class; a penalty is weights and ridges (p,) on the scale of `StackedLassos`."""
 
     def __init__(self, problem: Problem, n_jobs: int | None):
-        self.m, self.height, self.n_jobs = problem.m, problem.m + 1, n_jobs
+        self.m, self.classes, self.n_jobs = problem.m, problem.classes, n_jobs
+        self.height = self.m + self.classes
         self.kappa = mean_of_tasks(problem.designs)
 
     def coefs(self, P: Floats) -> Floats:
-        return np.asarray(P[0] + P[1:])
+        parts = P.reshape(self.m // self.classes + 1, -1)
+        return np.reshape(parts[0] + parts[1:], (self.m, -1))
 
     def value(self, penalty: CommonStage, P: Floats) -> float:
         a, ridge = penalty
@@ -39,21 +56,29 @@ class _OfCommon:
         return np.asarray((penalty[0] == 0.0).any(axis=0))
 
     def excess(self, penalty: CommonStage, G: Floats) -> Floats:
-        sizes = 0.5 * self.m * np.abs(np.vstack([G.sum(axis=0), G]))
+        of_b = G.reshape(-1, self.classes, G.shape[1]).sum(axis=0)
+        sizes = 0.5 * self.m * np.abs(np.vstack([of_b, G]))
         bound = penalty[0]
         return np.asarray(np.divide(sizes, bound, out=np.zeros_like(sizes), where=bound > 0.0).max(axis=0))
 
     def solved(
         self, problem: Problem, penalty: CommonStage, P: Floats, aim: Floats, accuracy: float
-    ) -> tuple[Floats, StackedLassos]:
-        a, ridge = penalty
-        lassos = StackedLassos(
-            StackedGrams(problem.designs, n_jobs=self.n_jobs), units=problem.units, n_jobs=self.n_jobs
-        )
-        lassos.at(None if ridge is None else ridge.ravel())
-        lassos.warm(P.ravel())
-        found, _ = lassos.solve(a.ravel(), aim.ravel())
-        return found.reshape(P.shape), lassos
+    ) -> tuple[Floats, _Solvers]:
+        found, used, K = np.empty_like(P), [], self.classes
+        a, start, near = (self._by_class(x) for x in (penalty[0], P, aim))
+        ridge = None if penalty[1] is None else self._by_class(penalty[1])
+        for c, out in enumerate(self._by_class(found)):
+            grams = StackedGrams(problem.designs[c::K], n_jobs=self.n_jobs)
+            lassos = StackedLassos(grams, units=problem.units[c::K], n_jobs=self.n_jobs)
+            lassos.at(None if ridge is None else ridge[c].ravel())
+            lassos.warm(start[c].ravel())
+            out[:] = lassos.solve(a[c].ravel(), near[c].ravel())[0].reshape(out.shape)
+            used.append(lassos)
+        return found, _Solvers(used)
+
+    def _by_class(self, x: Floats) -> Floats:
+        """(classes, tasks + 1, d): points (height, d), b first, of every class by itself."""
+        return x.reshape(-1, self.classes, x.shape[1]).swapaxes(0, 1)
 
 
 class LossGrams:
@@ -62,7 +87,7 @@ class LossGrams:
     weighed = None
 
     def __init__(self, problem: Problem):
-        self.stacked = Stacked(problem.designs)
+        self.stacked = Stacked(problem.designs, problem.classes)
 
     def fetched_at_once(self) -> bool:
         return True

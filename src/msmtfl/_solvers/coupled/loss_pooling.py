@@ -11,43 +11,65 @@ import numpy as np
 from ..._data.designs import Floats, Ints
 from ..._objective.pooling import PoolingRidge
 from ..._objective.problem import Problem
+from ..level_priors import counted
 from ..stages import SETTLED
 from .around_bounds import AroundBounds, around, forces_of
-from .newton_around import LIKELY
-from .pooling import PooledFit, Pooling, sizes
+from .pooling import PooledFit, Pooling, likely, sizes
+
+LIKELY = 50  # times that a strength is found anew for the coefficients that it leads to; it takes about ten
+SAME = 1e-9  # relative change of a strength that counts as none
 
 # ------------------------------------------------------------------ ridges only
+
+
+class Poolings:
+    """What has solved the last parabolas, for every class."""
+
+    def __init__(self, of_classes: list[Pooling]):
+        self.of_classes = of_classes
+
+    def degrees(self, k: float, k_common: float) -> Floats:
+        """(m,): those of tasks, class after class."""
+        return np.ravel([one.degrees(k, k_common) for one in self.of_classes], order="F")
 
 
 class _OfPooling:
     """b and V with ridges only: all features are always in work."""
 
     def __init__(self, problem: Problem):
-        self.height = problem.m + 1
+        self.classes, self.width = problem.classes, problem.d
+        self.height = problem.m + self.classes
         self.kappa = np.full(problem.m, 2.0 / sum(design.n for design in problem.designs))
 
     def coefs(self, P: Floats) -> Floats:
-        return np.asarray(P[0] + P[1:])
+        both = P.reshape(len(P) // self.classes, -1)
+        return np.reshape(both[0] + both[1:], (-1, P.shape[1]))
 
     def value(self, penalty: PoolingRidge, P: Floats) -> float:
         return penalty.value(P.ravel())
 
     def on(self, penalty: PoolingRidge, features: Ints) -> PoolingRidge:
-        return replace(penalty, factors=penalty.factors[features], scales=penalty.scales[features])
+        of_classes = (self.width * np.arange(self.classes)[:, None] + features).ravel()
+        return replace(penalty, factors=penalty.factors[of_classes], scales=penalty.scales[of_classes])
 
     def always(self, penalty: PoolingRidge) -> np.ndarray:
-        return np.ones(len(penalty.scales), dtype=bool)
+        return np.ones(self.width, dtype=bool)
 
     def excess(self, penalty: PoolingRidge, G: Floats) -> Floats:
         return np.zeros(G.shape[1])
 
     def solved(
         self, problem: Problem, penalty: PoolingRidge, P: Floats, aim: Floats, accuracy: float
-    ) -> tuple[Floats, Pooling]:
-        pooling = Pooling(problem)
-        # what rounding leaves the next step corrects
-        b, V = pooling.one(penalty.k, penalty.k_common, rounds=int(accuracy <= SETTLED))
-        return np.vstack([b, V]), pooling
+    ) -> tuple[Floats, Poolings]:
+        found, K, used = np.zeros_like(P), self.classes, []
+        for c in range(K):
+            designs, factors = problem.designs[c::K], problem.given_factors[:, c::K]
+            part = replace(problem, designs=designs, given_factors=factors, known_units=problem.units[c::K])
+            used.append(Pooling(part))
+            # what rounding leaves the next step corrects
+            b, V = used[-1].one(penalty.k, penalty.k_common, rounds=int(accuracy <= SETTLED))
+            found[c], found[K + c :: K] = b, V
+        return found, Poolings(used)
 
 
 class LossPooling:
@@ -68,18 +90,19 @@ class LossPooling:
         return forces_of(self.newton)
 
     def one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
-        """b (d,) and V (m, d) at one point."""
-        problem = self.problem
-        P, self.steps = self.newton.solve(PoolingRidge(k, k_common, problem.factors, problem.common_factors, self.n))
-        return P[0], P[1:]
+        """b (d,), or (classes, d) of several classes, and V (m, d) at one point."""
+        problem, K = self.problem, self.problem.classes
+        factors, scales = problem.wide(problem.factors), np.tile(problem.common_factors, K)
+        P, self.steps = self.newton.solve(PoolingRidge(k, k_common, factors, scales, self.n))
+        return P[0] if K == 1 else P[:K], P[K:]
 
     def solve(self, points: Sequence[tuple[float, float]]) -> PooledFit:
         """At pairs (k, k_common): for every k_common from the largest k down."""
-        B = np.zeros((len(points), self.problem.d))
+        B = np.zeros((len(points), self.problem.classes * self.problem.d))
         W = np.zeros((len(points), self.problem.m, self.problem.d))
         for place in sorted(range(len(points)), key=lambda p: (-points[p][1], -points[p][0])):
             b, V = self.one(*points[place])
-            B[place], W[place] = b, b + V
+            B[place], W[place] = b.ravel(), np.tile(b, (len(V) // self.problem.classes, 1)) + V
         return PooledFit(B, W)
 
     def degrees(self, k: float, k_common: float) -> Floats:
@@ -90,26 +113,36 @@ class LossPooling:
 
     def likely(self, k_common: float, samples: float) -> float:
         """The k of the largest marginal likelihood of the targets that the parabolas have at the solution (penalised
-        quasi-likelihood), a few times anew with that k. Bounds have no part in it."""
+        quasi-likelihood), anew with that k until it stays the same. Classes, counts and event times have the noise that
+        their distribution says, as in generalised linear mixed models. Bounds have no part in it."""
         if self.problem.loss.squared:
-            return _without_bounds(self.newton).likely(k_common, samples)
+            return Pooling(replace(self.problem, bounds=None, positive=False)).likely(k_common, samples)
         k = sizes(self.problem)[0]
+        n, counts = counted(self.problem)
+        noise = float(n.sum() / counts.sum()) if self.problem.loss.dispersed else 0.0
         for _ in range(LIKELY):
             self.one(k, k_common)
             if self.newton.inner is None:  # no parabola was solved: no feature tells tasks from each other
                 return np.inf
-            k, before = float(_without_bounds(self.newton).likely(k_common, samples)), k
-            if k == before or (np.isinf(k) and np.isinf(k_common)):
+            k, before = likely(_without_bounds(self.newton).of_classes, k_common, samples, noise), k
+            if abs(k - before) <= SAME * k or (np.isinf(k) and (np.isinf(before) or np.isinf(k_common))):
                 break
         return k
 
 
-def _without_bounds(newton: Any) -> Pooling:
+def _without_bounds(newton: Any) -> Poolings:
     """What solved the last parabolas, or would, if coefficients had no bounds."""
-    around = newton if isinstance(newton, AroundBounds) else newton.inner
-    if isinstance(around, AroundBounds):
-        return Pooling(replace(around.problem, bounds=None, positive=False))
-    return cast(Pooling, around)
+    steps = newton if isinstance(newton, AroundBounds) else newton.inner
+    if not isinstance(steps, AroundBounds):
+        return cast(Poolings, steps)
+    free, K = replace(steps.problem, bounds=None, positive=False), steps.problem.classes
+    parts = [
+        replace(
+            free, designs=free.designs[c::K], given_factors=free.given_factors[:, c::K], known_units=free.units[c::K]
+        )
+        for c in range(K)
+    ]
+    return Poolings([Pooling(part) for part in parts])
 
 
 AnyPooling: TypeAlias = Pooling | LossPooling

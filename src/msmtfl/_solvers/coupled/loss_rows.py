@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..._data.designs import Floats, Ints, stage_scale
-from ..._objective.penalties import DirtyNorm, RowNorm
 from ..._objective.problem import Problem
+from ..._objective.row_norms import DirtyNorm, RowNorm
 from ..lassos.bounded import BoundedLassos
 from ..lassos.lasso_solver import OVERRUN
 from ..lassos.proximal_newton import LossLassos

@@ -21,8 +21,8 @@ import numpy as np
 from ..._data.designs import Floats, Ints
 from ..._objective.loss_task import LossTask
 from ..._objective.losses import Squared
-from ..._objective.penalties import RowNorm
 from ..._objective.problem import Problem
+from ..._objective.row_norms import RowNorm
 from ..stages import SETTLED
 from .parabolas import Parabola, Samples
 
@@ -35,7 +35,6 @@ ROUNDS = 1000  # of taking features into work
 VIOLATES = 1e-10  # excess of a feature's gradient over its bound, relatively, from which it is taken into work
 AT_LEAST = 16  # features taken into work together
 CAUTION = 1e-6  # the least share of a majorant that is added where a loss has no curvature
-LIKELY = 5  # times that a strength is found anew for the coefficients that it leads to
 NEAR, ROUGH = 1e-2, 1e-6  # a change from which on parabolas are minimised exactly, and how exactly they are before
 FASTER = 1.5  # the power of the last change, from which on convergence is that of Newton's method
 CLOSE = (
@@ -172,15 +171,18 @@ class NewtonAround(Generic[Stage]):
         f = np.concatenate([design.predictor(w) for design, w in zip(self.designs, W, strict=True)])
         now = self._at(part, samples, P[:, B], f, levels)
         best, idle, moved, before = np.inf, 0, 1.0, 1.0
+        cautious = bool(samples.majorant(f).any())
         self.work = B
         for step in range(most):
+            slow = self.caution if cautious else 0.0  # by which a step falls short of Newton's
             to, bend, slope = self._step(part, samples, now, aim[:, B], SETTLED if moved < NEAR else ROUGH)
             moved, before = self._moved(samples, now, to, bend), moved
             now, fell = self._search(part, samples, now, to, slope, moved)
             idle = 0 if moved < 0.5 * best or fell else idle + 1
             best = min(best, moved)
             # steps that fall as the square of those before leave nothing to the next one
-            if moved <= GOAL or idle > PATIENCE or (moved <= CLOSE and before < NEAR and moved <= before**FASTER):
+            fast = moved <= CLOSE and before < NEAR and moved <= before**FASTER and slow * moved <= GOAL
+            if moved <= GOAL or idle > PATIENCE or fast:
                 return self._whole(P, B, samples, now), step + 1, True
         return self._whole(P, B, samples, now), most, False
 

@@ -94,9 +94,12 @@ class Samples:
     def slope(self, f: Floats) -> Floats:
         return self._each("slope", f)
 
+    def majorant(self, f: Floats) -> Floats:
+        return self._each("majorant", f)
+
     def bend(self, f: Floats, caution: float) -> Floats:
         """(N,): curvatures, and some of the majorant where there is one."""
-        bend = np.minimum(np.maximum(self._each("curvature", f), caution * self._each("majorant", f)), LARGEST)
+        bend = np.minimum(np.maximum(self._each("curvature", f), caution * self.majorant(f)), LARGEST)
         top = np.maximum.reduceat(bend, self.starts)[self.task]
         return np.where(top > 0.0, np.maximum(bend, FLAT * top), 1.0)
 

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dgejsv, dpotrf, dpotrs
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq
 
 from ..._data.designs import Design, Floats, Ints
 from ..._objective.problem import Problem
@@ -150,7 +150,8 @@ def _of_sums(design: Design, f: Floats, values: Floats, U: Floats, penalised: In
     """By products of features, given their eigenvalues that are not 0, and the vectors of these."""
     s, U = values, _where_it_varies(design, penalised, U)
     lift, used = _lift(design, penalised, free)
-    c, yy = design.c[penalised], design.yy
+    # what a parabola calls |y|^2 is the scale of its loss
+    c, yy = design.c[penalised], design.yy if design.target is None else float(design.target @ design.target)
     if free.size:
         c = c - design.gram_block(penalised, free) @ lift[:, -1]
         yy -= float(design.c[free] @ lift[:, -1])
@@ -209,7 +210,8 @@ def sizes(problem: Problem) -> tuple[float, float]:
     if not live.any():
         return 1.0, 1.0
     some = live.any(axis=0)
-    return float((squares[live] / f[live] ** 2).mean()), float((squares.sum(axis=0)[some] / g[some] ** 2).mean())
+    of_all = squares.sum(axis=0)[some] / problem.classes
+    return float((squares[live] / f[live] ** 2).mean()), float((of_all / g[some] ** 2).mean())
 
 
 class Pooling:
@@ -369,14 +371,17 @@ class Pooling:
     def degrees(self, k: float, k_common: float) -> Floats:
         """(m,): how much the fitted values of every task follow its own targets."""
         weight = self._weights(k)
-        leverage = np.zeros(len(self.s))
-        if np.isfinite(k_common) and len(self.s):
-            X, _ = self._solved(self._system(k), k, k_common, self.L.T)
-            leverage = self.s * weight * np.einsum("rj,jr->r", self.L, X)
-        each = (1.0 - weight) + weight * leverage
+        each = (1.0 - weight) + weight * self._leverage(k, k_common)
         return np.array(
             [part.sum() + task.used for part, task in zip(np.split(each, self.ends), self.tasks, strict=True)]
         )
+
+    def _leverage(self, k: float, k_common: float) -> Floats:
+        """(R,): how much the common part follows each direction's own target, at the weights that deviations leave."""
+        if np.isinf(k_common) or len(self.s) == 0:
+            return np.zeros(len(self.s))
+        X, _ = self._solved(self._system(k), k, k_common, self.L.T)
+        return np.asarray(self.s * self._weights(k) * np.einsum("rj,jr->r", self.L, X))
 
     # ------------------------------------------------------------------ marginal likelihood
 
@@ -386,38 +391,65 @@ class Pooling:
         rank = len(self.g) - (0 if null is None else null.shape[1]) if k_common == 0.0 else 0
         return samples - sum(task.used for task in self.tasks) - rank
 
-    def deviance(self, k: float, k_common: float, samples: float) -> float:
-        """Minus twice the restricted log-likelihood of k, but for a constant, with the variance of the noise at its best;
-        the deviations are normal with variance sigma^2 / (k f^2), and so is b with k_common, which has no prior without."""
-        B, logs = self.common(k, [k_common])
-        b, weight = B[0], self._weights(k)
-        apart = self.e / np.sqrt(self.s) - np.sqrt(self.s) * (self.L @ b)
+    def _quadratic(self, k: float, k_common: float, b: Floats) -> tuple[float, Floats]:
+        """What deviance and slope have of the targets, at common values b; and the squares of what directions leave."""
+        apart = (self.e / np.sqrt(self.s) - np.sqrt(self.s) * (self.L @ b)) ** 2
         rest = sum(task.rest for task in self.tasks)
-        quadratic = rest + float(weight @ apart**2)
+        quadratic = rest + float(self._weights(k) @ apart)
         if 0.0 < k_common < np.inf:
             quadratic += k_common * float((self.g * b) @ (self.g * b))
-        quadratic = max(quadratic, np.finfo(float).eps * (rest + float(np.sum(self.e**2 / self.s))))
-        nu = self._left(samples, k_common)
-        return nu * float(np.log(quadratic)) - float(np.log(weight).sum()) + float(logs[0])
+        return max(quadratic, np.finfo(float).eps * (rest + float(np.sum(self.e**2 / self.s)))), apart
+
+    def deviance(self, k: float, k_common: float, samples: float, noise: float = 0.0) -> float:
+        """Minus twice the restricted log-likelihood of k, but for a constant, with the variance of the noise, if it is not
+        known, at its best; the deviations are normal with variance sigma^2 / (k f^2), and so is b with k_common, which has
+        no prior without."""
+        B, logs = self.common(k, [k_common])
+        quadratic, _ = self._quadratic(k, k_common, B[0])
+        of_targets = quadratic / noise if noise else self._left(samples, k_common) * float(np.log(quadratic))
+        return of_targets - float(np.log(self._weights(k)).sum()) + float(logs[0])
+
+    def slope(self, k: float, k_common: float, samples: float, noise: float = 0.0) -> float:
+        """The derivative of the deviance with respect to log k; b is the best one, so that what it changes is nothing."""
+        b, weight = self.common(k, [k_common])[0][0], self._weights(k)
+        quadratic, apart = self._quadratic(k, k_common, b)
+        of_targets = float((weight * (1.0 - weight)) @ apart)
+        of_targets *= 1.0 / noise if noise else self._left(samples, k_common) / quadratic
+        return of_targets - float((1.0 - weight) @ (1.0 - self._leverage(k, k_common)))
 
     def likely(self, k_common: float, samples: float) -> float:
-        """The k of the largest marginal (restricted) likelihood; inf where tasks do not differ by more than noise, or
-        nothing tells deviations from noise or from common values. `samples` are the independent ones of all tasks."""
-        alone = self.problem.m == 1 and k_common == 0.0
-        if self._left(samples, k_common) < 1 or not self.e.any() or alone:
-            return np.inf
-        size = sizes(self.problem)[0]
+        """The k of the largest marginal (restricted) likelihood; see `likely`."""
+        return likely([self], k_common, samples)
 
-        def at(log: float) -> float:
-            return self.deviance(size * float(np.exp(log)), k_common, samples)
 
-        looks = np.linspace(-DECADES, DECADES, LOOKS) * np.log(10.0)
-        values = [at(log) for log in looks.tolist()]
-        best = int(np.argmin(values))
-        low, high = looks[max(best - 1, 0)], looks[min(best + 1, LOOKS - 1)]
-        found = minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": 1e-6})
-        value, log = min((float(found.fun), float(found.x)), (values[best], float(looks[best])))
-        return np.inf if value >= self.deviance(np.inf, k_common, samples) else float(size * np.exp(log))
+def likely(parts: Sequence[Pooling], k_common: float, samples: float, noise: float = 0.0) -> float:
+    """The k of the largest marginal (restricted) likelihood of some problems with a k in common; inf where tasks do not
+    differ by more than noise, or nothing tells deviations from noise or from common values. `samples` are the independent
+    ones of all tasks in each of them, `noise` the variance of a sample of weight 1, if it is known."""
+    alone = parts[0].problem.m == 1 and k_common == 0.0
+    if alone or any(part._left(samples, k_common) < 1 or not part.e.any() for part in parts):
+        return np.inf
+    size = float(np.mean([sizes(part.problem)[0] for part in parts]))
+
+    def strength(log: float) -> float:
+        return size * float(np.exp(log))
+
+    def deviance(k: float) -> float:
+        return sum(part.deviance(k, k_common, samples, noise) for part in parts)
+
+    def slope(log: float) -> float:
+        return sum(part.slope(strength(log), k_common, samples, noise) for part in parts)
+
+    looks = (np.linspace(-DECADES, DECADES, LOOKS) * np.log(10.0)).tolist()
+    values = [deviance(strength(log)) for log in looks]
+    best = int(np.argmin(values))
+    k, value = strength(looks[best]), values[best]
+    # the side to which it falls; its end is where it rises again, unless there are several turns between two looks
+    other = best + (1 if slope(looks[best]) < 0.0 else -1)
+    if 0 <= other < LOOKS and slope(looks[other]) * (other - best) > 0.0:
+        at = strength(brentq(slope, looks[min(best, other)], looks[max(best, other)], xtol=1e-13, rtol=1e-13))
+        k, value = min((k, value), (at, deviance(at)), key=lambda pair: pair[1])
+    return np.inf if value >= deviance(np.inf) else k
 
 
 def _over(x: Floats, y: Floats) -> Floats:

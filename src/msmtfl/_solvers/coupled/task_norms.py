@@ -24,8 +24,8 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..._data.designs import Floats, Ints
-from ..._objective.penalties import GroupNorm
 from ..._objective.problem import Problem
+from ..._objective.row_norms import GroupNorm
 from ..._objective.task_norms import CentreNorms, RowNorms, TaskNorms
 from ..stages import SETTLED
 from .coupled_rows import CoupledRows

@@ -26,8 +26,9 @@ from ..._objective.shapes import read_shape
 from ..._runtime.checks import check_count
 from ..._runtime.progress import one_blas_thread
 from ..._solvers.largest_lam import first_gradient
-from ..._solvers.solvers import lassos_for, solver_for
+from ..._solvers.solvers import solver_for
 from ..._solvers.stages import run_stages
+from ..._solvers.task_lassos import lassos_for
 from ..spectra import as_table
 
 SAME = 1e-6  # results whose coefficients differ by this share are one

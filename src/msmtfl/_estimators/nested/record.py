@@ -1,0 +1,130 @@
+"""What is known of models with levels of tasks: their record and the words of their grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._objective.level_penalty import RIDGE, SPARSE
+from ..._objective.losses import loss_named
+from ..._objective.penalties import ConcaveRows
+from ..._paths.families.nested_path import NestedGrid
+from ..families import LAM, Family, Formula, Part, Strength, Variant, at_once
+from ..fitted import loss_of
+from ..words.formula_texts import letters
+from ..words.grid_words import GridWords, Levels, Results, number
+from .fit import NestedMTL, nested_coef
+from .search import NestedMTLCV
+
+
+def _levels(grid: Results) -> Levels:
+    """Ratios of the strengths to that of the last level; of ridges on what is common these themselves."""
+    uppers = [name for name in grid if name.startswith("lam_upper")]
+    common, lam = grid["lam_common"][0], grid["lam"][0]
+    fixed = (grid["lam_common"] == common).all()
+    texts = []
+    for l in range(len(lam)):
+        parts = [number(float(grid[name][0, l] / lam[l])) for name in uppers]
+        texts.append(", ".join([*parts, number(float(common[l] if fixed else common[l] / lam[l]))]))
+    names = [r"$\lambda_u / \lambda$"] * len(uppers)
+    return tuple(texts), ", ".join([*names, r"$\lambda_c$" if fixed else r"$\lambda_c / \lambda$"])
+
+
+def _lassos(results: Results, m: int) -> np.ndarray:
+    """Where nothing but the last level has effects."""
+    others = [results[name] for name in results if name == "lam_common" or name.startswith("lam_upper")]
+    return np.asarray(np.isinf(np.stack(others)).all(axis=0))
+
+
+def _column(surface: Any, l: int) -> str:
+    texts, what = _levels(surface.parameters)
+    return f"{what} = {texts[l]}"
+
+
+NESTED = GridWords(
+    kind=NestedGrid,
+    strength="lam",
+    symbol=r"$\lambda$",
+    norm=ConcaveRows,
+    width=lambda model: int(model.surface_.grid.shape[1]),
+    levels=_levels,
+    lassos=_lassos,
+    column=_column,
+)
+
+
+def of_nested(model: Any) -> Formula:
+    loss, ridge = loss_named(loss_of(model)), model.kind == RIDGE
+    names = list(dict.fromkeys(model.effect_levels_.tolist()))
+    strengths = [*model.lam_upper_.tolist(), model.lam_]
+    symbols = ["λ" if k == len(names) - 1 else "λᵤ" if len(names) == 2 else f"λᵤ{k + 1}" for k in range(len(names))]
+    norm = "‖{}‖²" if ridge else "‖{}‖₁"
+    over = "/N" if ridge else ""
+    theta = float(getattr(model, "theta", np.inf))
+    terms, sums = [], []
+    if np.isfinite(model.lam_common_):
+        sums.append("b")
+        if model.lam_common_ > 0.0:
+            terms.append(f"λ_c{over} {norm.format('b')}")
+    for name, strength, symbol in zip(names, strengths, symbols, strict=True):
+        if np.isfinite(strength):
+            sums.append(f"u({name})")
+            text = norm.format("u") if np.isinf(theta) else "Σⱼ min(‖uʲ‖₁, θ)"
+            terms.append(f"{symbol}{over} Σ over {name} {text}" if np.isinf(theta) else f"{symbol} {text} of {name}")
+    share = loss.text.format(m="m")
+    if ridge:
+        first, _, rest = loss.text.replace("({m} nᵢ)", "N").partition(" ")
+        text = f"{first} Σᵢ {rest}"
+    else:
+        text = f"Σᵢ {share}"
+    notes = [f"wᵢ = {' + '.join(sums)}" + (", N samples in all" if ridge else "")]
+    if np.isfinite(theta):
+        notes.append(f"θ = {number(theta)}")
+    if loss.note:
+        notes.append(letters(loss, model))
+    if getattr(model, "penalty_factors", None) is not None:
+        notes.append("with penalty_factors f: f w in the place of w in the penalty")
+    return text, "  +  ".join(terms), notes
+
+
+FAMILIES = (
+    Family(
+        title="nested: what all tasks have in common, and effects of every level, as of regions and schools",
+        fit=NestedMTL,
+        search=NestedMTLCV,
+        variants=(
+            Variant("nested", "sums over levels of tasks (--task region,school), sparse", place=13, when_named=True),
+            Variant(
+                "nested-ridge",
+                "sums over levels of tasks with ridges only: random effects",
+                options={"kind": "ridge"},
+                place=14,
+                when_named=True,
+            ),
+        ),
+        formula=of_nested,
+        strengths=(
+            LAM,
+            Strength("lam_common", "λ_c", optional=True, may_be_inf=True),
+        ),
+        by_default=(("lam", "lam_common"),),
+        chosen="λ and ratios",
+        parts=(
+            Part("coef_common_", "Common value", "what a task would have of which nothing is known", common=True),
+            Part(
+                "coef_effects_",
+                "Largest effect",
+                "the largest over the values of all levels, in size",
+                lines="effect_levels_",
+                places="task_effects_",
+            ),
+        ),
+        more=("lam_upper_", "effect_values_"),
+        grid=NESTED,
+        grid_attributes=("strengths_",),
+        coef_on=at_once(nested_coef),
+        selects=lambda model: "" if getattr(model, "kind", SPARSE) == RIDGE else "entries",
+        has_largest=False,
+    ),
+)
