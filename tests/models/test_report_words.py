@@ -558,3 +558,24 @@ def test_rows_are_rows_of_data_only(page):
     text = text_of(page)
     for wrong in ("capped row", "row norm", "Row norm", "One row per feature", "of rows and entries"):
         assert wrong not in text
+
+
+def test_a_page_of_noise_does_not_begin_with_a_finding(undrawn):
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.standard_normal((120, 4)), columns=["dose", "age", "sun", "rain"])
+    X["site"] = np.repeat(["n", "s", "w"], 40)
+    y = pd.Series(rng.standard_normal(120), name="noise")
+    model = LassoMTLCV(task_column="site", cv=3, lams=[0.02, 0.01]).fit(X, y)
+    samples = read_samples(model, X, y, None, None, None)
+    facts = facts_of(model, X, y, sure=cheap_intervals(model, samples, X, y, None, None))
+    assert facts.explained.share < 0
+    told = "".join(part.text for part in answer(facts)[0])
+    assert told.startswith(
+        "Nothing is found that holds on new rows: the model predicts them no better than nothing would. In"
+    )
+    assert " clearly non-zero in none of 3 sites" in told
+    assert "coefficients that have an interval none is clearly non-zero" in sentences.intervals(facts)
+    classes = pd.Series(rng.choice(["a", "b", "c"], 120), name="kind")
+    search = MSMTFLClassifierCV(task_column="site", cv=3, lams=[0.05, 0.02]).fit(X, classes)
+    told = "".join(part.text for part in answer(facts_of(search, X, classes))[0])
+    assert told.startswith("Nothing is found that holds on new rows")

@@ -192,8 +192,8 @@ def _targets(table: Any, target: str, event: str | None, classes: bool) -> Any:
     bad = np.flatnonzero((time < 0.0) | ~np.isin(happened, (0, 1)))
     if bad.size:
         raise InputError(
-            f"row {table.index[bad[0]] + 1}: times must be at least 0, and events 0 or 1; columns {target!r} and {event!r} hold "
-            f"{time[bad[0]]:g} and {happened[bad[0]]}."
+            f"row {table.index[bad[0]] + 1}: times must be at least 0, and events 0 or 1; columns {target!r} and {event!r} "
+            f"hold {time[bad[0]]:g} and {happened[bad[0]]}."
         )
     return np.where(happened == 1, time, -time)
 

@@ -12,6 +12,7 @@ from .words import number, percent, short
 
 TOLD = 3  # features of the first sentence
 WEAK = 0.1  # of the strongest: features below are not told of there
+UNFOUNDED = "Nothing is found that holds on new rows: the model predicts them no better than nothing would. "
 MOST = 0.8  # share of the tasks from which on an effect is that of the tasks, not of some
 
 
@@ -46,8 +47,14 @@ def features(facts: ModelFacts) -> list[Phrase]:
     if not top:
         return _plain(f"No feature predicts {what}: all coefficients are 0.")
     if facts.K > 1:
+        begin = (
+            "What tells the classes of {} apart most: "
+            if not unfounded(facts)
+            else UNFOUNDED + "It uses most, for {}: "
+        )
         names = [part for name in _names(facts, top) for part in (Phrase(", "), name)][1:]
-        return [Phrase(f"What tells the classes of {facts.subject.target} apart most: "), *names, Phrase(".")]
+        return [Phrase(begin.format(facts.subject.target)), *names, Phrase(".")]
+    out = _begin(facts, what)
     tasks, many = facts.subject.tasks, bool(facts.classes)
     verbs = {1: "rise with " if many else "rises with ", -1: "fall with " if many else "falls with "}
     verbs[0] = (
@@ -58,13 +65,25 @@ def features(facts: ModelFacts) -> list[Phrase]:
     groups: dict[int, list[int]] = {}  # the strongest first
     for j in top:
         groups.setdefault(direction(facts, j), []).append(j)
-    out = [Phrase(what[:1].upper() + what[1:] if what.startswith("the ") else what, not what.startswith("the "))]
     for k, (sign, places) in enumerate(groups.items()):
         out.append(Phrase((" " if k == 0 else " and " if k == len(groups) - 1 else ", ") + verbs[sign]))
         for n, (name, j) in enumerate(zip(_names(facts, places), places, strict=True)):
             out.append(Phrase("" if n == 0 else " and " if n == len(places) - 1 else ", "))
             out += [name, Phrase(f" ({effect(facts, j)})")]
     return [*out, Phrase(".")]
+
+
+def unfounded(facts: ModelFacts) -> bool:
+    """Whether rows held out say that the model predicts no better than nothing would."""
+    return facts.explained is not None and facts.explained.share <= 0
+
+
+def _begin(facts: ModelFacts, what: str) -> list[Phrase]:
+    """The outcome, as a sentence begins with it; before it, that nothing is found, if nothing is."""
+    article = what.startswith("the ")
+    if unfounded(facts):
+        return [Phrase(f"{UNFOUNDED}In it "), Phrase(what, not article)]
+    return [Phrase(what[:1].upper() + what[1:] if article else what, not article)]
 
 
 def _names(facts: ModelFacts, places: list[int]) -> list[Phrase]:

@@ -23,6 +23,9 @@ from .words import every, number, symbol
 
 MAP_CELLS = 600_000  # of the coefficient map over all stages: 3 MB of the page
 MAP_FEATURES = 300
+LONGEST = 18  # letters of a task's name above the map
+WIDTH = 600  # pixels of a map on a large screen, about
+LETTER = 6  # pixels of one, where names stand upright
 MAP_TASKS = 400
 MAP_CROSSES = 5000  # cells in which nothing could be learned up to which they have a cross
 MANY = 60  # rows from which on marks are small
@@ -60,7 +63,9 @@ def coefficient_map(facts: ModelFacts) -> Chart:
     constant = np.zeros((p, m), dtype=bool)
     if facts.sharing.learnable is not None:
         constant = ~facts.sharing.learnable[np.ix_(tasks, rows)].T & ~facts.sharing.support[np.ix_(tasks, rows)].T
-    plot = _figure("map", m, p, min(max(14 * p, 120), 1300) + 110)
+    longest = min(max(len(str(label)) for label in facts.model.tasks_[tasks]), LONGEST)
+    upright = LETTER * longest if 7 * longest * m > WIDTH else 0  # names of tasks stand there
+    plot = _figure("map", m, p, min(max(14 * p, 120), 1300) + 110 + upright)
     plot.xaxis.visible = False
     plot.xgrid.ticker = _at(range(1, m) if m <= NAMED else [])
     plot.add_layout(models.LinearAxis(name="columns", ticker=_at([])), "above")
@@ -145,6 +150,7 @@ def _surface(grid: SearchGrid, norm: Any) -> Chart:
     at = tuple(grid.chosen)
     plot.scatter([grid.lams[at]], [at[1] + 0.5], size=20, marker="star", name="chosen")
     plot.xaxis.axis_label = STRENGTH.format(symbol(grid.strength))
+    plot.yaxis.axis_label = symbol(grid.level_name)
     plot.add_layout(_colour_bar(colours, title=grid.measure), "below")
     return {"item": _item(plot), "rows": list(grid.levels)[::-1]}
 

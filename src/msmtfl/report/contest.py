@@ -45,14 +45,14 @@ def models_table(result: Comparison) -> Table:
             "of the tasks' errors, as a share of the reference's: no task counts for more",
         ),
         counts(
-            "Tasks that gain",
+            "Clearly gain",
             result.gains[order].sum(axis=1),
-            f"clearly better, {RATE}",
+            f"tasks that are clearly better, {RATE}",
         ),
         counts(
-            "Tasks that lose",
+            "Clearly lose",
             result.loses[order].sum(axis=1),
-            f"clearly worse, {RATE}",
+            f"tasks that are clearly worse, {RATE}",
         ),
         figures("Features", result.n_features[order], "used in any task, mean over folds"),
         figures("Seconds", result.seconds[order], "of a search, or of a fit that is made on every fold", 2),

@@ -18,21 +18,29 @@ from .samples import Samples
 
 @dataclass(frozen=True)
 class ErrorWords:
-    """What is measured, what is predicted by who knows nothing but the task, what the measure is a share of, and what has
-    become of the rest."""
+    """What is measured, what is predicted by who knows nothing but the task, what the measure is a share of, what has become
+    of the rest, and what the measure is, in a sentence."""
 
     loss: str
     nothing: str
     unit: str
     saved: str = "explained"
+    about: str = ""
 
 
+OF_MEANS = (
+    " (The deviance says how unlikely the target is if its mean is the prediction; 0 is a prediction that is exact.)"
+)
+OF_HAZARDS = (
+    " (The partial deviance says how unlikely it is that the event came to just those rows, of all that were at risk at the "
+    "time.)"
+)
 WORDS = {
     NMSE: ErrorWords("squared error", "mean", "the targets' variance"),
     LOG_LOSS: ErrorWords("log-loss", "class shares", "that of the class shares"),
-    DEVIANCE: ErrorWords("deviance", "mean", "that of the mean"),
+    DEVIANCE: ErrorWords("deviance", "mean", "that of the mean", about=OF_MEANS),
     ABSOLUTE: ErrorWords("absolute error", "median", "that of the median", "saved"),
-    HAZARDS: ErrorWords("partial deviance", "equal hazards", "that of equal hazards"),
+    HAZARDS: ErrorWords("partial deviance", "equal hazards", "that of equal hazards", about=OF_HAZARDS),
 }
 
 

@@ -24,7 +24,7 @@ from .facts import ModelFacts
 from .performance import calibration_table, confusion_table, overall_auc
 from .pictures import Picture, picture
 from .task_view import task_view
-from .words import counted, every, number, short, symbol
+from .words import counted, every, number, short, symbol, typeset
 
 PRINT_ROWS = 60  # of a table; as in style.css
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src"
@@ -78,6 +78,7 @@ def _template() -> Any:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["short"] = short
+    environment.filters["typeset"] = typeset
     return environment.from_string(_asset("template.html"))
 
 

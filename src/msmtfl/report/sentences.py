@@ -17,6 +17,7 @@ from .words import counted, every, listed, number, percent, short, task
 
 LEVEL = 0.9  # of intervals that are told of
 FEW = 10  # rows of a task below which it is named
+NEXT_TO_NOTHING = 0.001  # share of an error that is told as no difference
 FAIR = "Each fold is predicted with the parameters that the other folds choose"
 
 
@@ -79,8 +80,8 @@ def freed(facts: ModelFacts) -> str:
         return f"{said}, but for small ones."
     if facts.m > 1:
         said += (
-            f", and {'they are' if many else 'it is'} in every one of the {facts.subject.tasks} by construction, "
-            "needed there or not"
+            f", and {'they are' if many else 'it is'} in every {facts.subject.task} in which "
+            f"{'they vary' if many else 'it varies'}, needed there or not"
         )
     return f"{said}."
 
@@ -168,7 +169,7 @@ def prediction(facts: ModelFacts) -> str:
         than = "these" if facts.classes else f"the {facts.words.nothing}"
         said += f". In {facts.subject.counted(poor)} it is no better than {than}"
     said += "" if crossed else ". The same folds chose the parameters: new data will be predicted a little less well"
-    return f"{said}.{_in_order(facts)}"
+    return f"{said}.{_in_order(facts)}{facts.words.about}"
 
 
 def _in_order(facts: ModelFacts) -> str:
@@ -205,8 +206,8 @@ def reach(facts: ModelFacts) -> str:
     if not known.size or facts.classes:
         return ""
     first, last = known[np.argmin(radii[known])], known[np.argmax(radii[known])]
-    ends = [f"± {number(radii[i])} in {task(facts.model.tasks_[i])}" for i in (first, last)]
-    far = f"± {number(radii[first])}" if len(radii) == 1 else f"from {ends[0]} to {ends[1]}"
+    ends = [f"±\N{NO-BREAK SPACE}{number(radii[i])} in {task(facts.model.tasks_[i])}" for i in (first, last)]
+    far = f"±\N{NO-BREAK SPACE}{number(radii[first])}" if len(radii) == 1 else f"from {ends[0]} to {ends[1]}"
     few = int(np.isnan(radii).sum()) - len(facts.added)
     rest = f"; {facts.subject.counted(few)} {'has' if few == 1 else 'have'} too few rows to say" if few else ""
     return (
@@ -229,19 +230,27 @@ def gain(facts: ModelFacts) -> str:
         return ""
     if facts.shares_nothing:
         return "Cross-validation chose a point of the grid where nothing is shared: these data give no reason to share."
-    found = facts.evidence
-    better, worse = (int((facts.gain_clear == sign).sum()) for sign in (-1, 1))
-    tasks = found.tasks_in_words().replace(" tasks ", f" {facts.subject.tasks} ", 1)
+    found, one, many = facts.evidence, facts.subject.task, facts.subject.tasks
+    gains, loses = (_some(int((facts.gain_clear == sign).sum())) for sign in (-1, 1))
+    smaller, larger = _some(found.n_better), _some(found.n_worse)
+    median = f" (median change {percent(found.median_change)})" if np.isfinite(found.median_change) else ""
     begin = {"better": "Sharing lowers the error", "worse": "Sharing raises the error"}
-    way = "lower" if found.difference < 0 else "higher"
+    size = f"{percent(abs(found.change))} {'lower' if found.difference < 0 else 'higher'}"
+    if abs(found.change) < NEXT_TO_NOTHING:
+        size = f"the same to {percent(NEXT_TO_NOTHING)}"
     doubt = f", but {found.doubt}" if found.beyond and not found.clear else ""
     return (
         f"{begin.get(found.standing, 'Whether sharing helps is not clear')}: compared with the best independent lassos "
-        f"({facts.measure.name} {number(found.base)}) it is {percent(abs(found.change))} {way} (standard error "
-        f"{percent(found.se_of_change)}){doubt}. {tasks}; {better or 'none'} clearly "
-        f"gain{'s' * (better < 2)} and {worse or 'none'} clearly lose{'s' * (worse < 2)} (corrected for how "
-        f"many were looked at). {FAIR}; standard errors are for other rows to train on as well as to predict."
+        f"({facts.measure.name} {number(found.base)}) it is {size} (standard error {percent(found.se_of_change)}){doubt}. "
+        f"Of {found.n_tasks:,} {one if found.n_tasks == 1 else many} {smaller} {'has' if found.n_better < 2 else 'have'} a "
+        f"smaller error and {larger} a larger one{median}; {gains} clearly gain{'s' * (gains in ('none', '1'))} and {loses} "
+        f"clearly lose{'s' * (loses in ('none', '1'))} (corrected for how many were looked at). {FAIR}; standard errors are "
+        "for other rows to train on as well as to predict."
     )
+
+
+def _some(n: int) -> str:
+    return f"{n:,}" if n else "none"
 
 
 def proof(facts: ModelFacts) -> str:
@@ -304,7 +313,7 @@ def intervals(facts: ModelFacts) -> str:
     if sure is None:
         return ""
     clear, known = int(sure.clear.sum()), int(sure.known.sum())
-    said = f"Of {known:,} coefficients that have an interval {clear:,} {'is' if clear == 1 else 'are'} clearly non-zero"
+    said = f"Of {known:,} coefficients that have an interval {_some(clear)} {'is' if clear < 2 else 'are'} clearly non-zero"
     if sure.corrected:
         said += f", at a false discovery rate of {percent(sure.rate, 0 if sure.rate >= 0.01 else 1)} over all of them"
         alone = sum(any(low > 0 or high < 0 for low, high in lines) for lines in sure.lines.values()) - clear

@@ -38,11 +38,13 @@ class Subject:
 
     def some_of(self, n: int, m: int) -> str:
         """
-        >>> Subject().some_of(3, 3), Subject().some_of(2, 3), Subject().some_of(1, 1)
-        ('all 3 tasks', '2 of 3 tasks', 'the only task')
+        >>> Subject().some_of(3, 3), Subject().some_of(2, 3), Subject().some_of(0, 3), Subject().some_of(1, 1)
+        ('all 3 tasks', '2 of 3 tasks', 'none of 3 tasks', 'the only task')
         """
         if m == 1:
             return f"the only {self.task}"
+        if n == 0:
+            return f"none of {m:,} {self.tasks}"
         every = f"both {self.tasks}" if m == 2 else f"all {m:,} {self.tasks}"
         return every if n == m else f"{n:,} of {m:,} {self.tasks}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,6 +45,15 @@ def percent(share: float, digits: int = 1) -> str:
         return ABSENT
     text = f"{abs(share) * 100:,.{digits}f}"
     return f"{'−' if share < 0 and float(text.replace(',', '')) else ''}{text}\N{NO-BREAK SPACE}%"
+
+
+def typeset(text: str) -> str:
+    """A text for a terminal with true minus signs, and blanks before per cent.
+
+    >>> typeset("re-run: -0.040 or -9.0% (-3)").split()
+    ['re-run:', '−0.040', 'or', '−9.0', '%', '(−3)']
+    """
+    return re.sub(r"(?<=\d)%", "\N{NO-BREAK SPACE}%", re.sub(r"(?<![\w.])-(?=\d)", "−", text))
 
 
 def counted(n: int, noun: str) -> str:
