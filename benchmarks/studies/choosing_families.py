@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from chosen_points import KINDS, data_set
 
 from msmtfl.compare.choosing import choose_family
-from msmtfl.compare.run import contest, default_models
+from msmtfl.compare.run import default_models, run_comparison
 
 FAST = ("lasso", "l12", "msmtfl", "ridge per task", "pooled lasso", "pooled ridge")
 ROWS = Path(__file__).parents[1] / "results" / "choosing_families.jsonl"
@@ -71,7 +71,7 @@ def rows_of(name: str, seed: int, train: tuple, new: tuple, models: dict, cv: in
     found, seconds = {}, {}
     for way in WAYS:
         began = time.process_time()
-        found[way] = contest(X, y, task=task, models=models, nested=way == "nested", **given)
+        found[way] = run_comparison(X, y, task=task, models=models, nested=way == "nested", **given)
         seconds[way] = time.process_time() - began
     plain = found["plain"].comparison
     sizes = np.bincount(task, minlength=len(plain.tasks)).astype(float)

@@ -60,8 +60,8 @@ def mse(
     >>> mse([1, 3, 2, 6], [1, 2, 3, 6], task=["a", "a", "b", "b"])
     0.5
     """
-    cells = _read(y_true, y_pred, task, sample_weight)
-    return _score(cells, average, "unit", np.ones(len(cells.labels)))
+    measured = _read(y_true, y_pred, task, sample_weight)
+    return _score(measured, average, "unit", np.ones(len(measured.labels)))
 
 
 def nmse(
@@ -103,8 +103,8 @@ def nmse(
     >>> nmse([[1, 2], [3, 6]], [[1, 3], [2, 6]])  # the same, one column per task
     0.3125
     """
-    cells = _read(y_true, y_pred, task, sample_weight)
-    return _score(cells, average, "variance", cells.variance() if variance is None else variance)
+    measured = _read(y_true, y_pred, task, sample_weight)
+    return _score(measured, average, "variance", measured.variance() if variance is None else variance)
 
 
 def amse(
@@ -146,8 +146,10 @@ def amse(
     >>> amse([1, 3, 2, 6], [1, 2, 3, 6], task=["a", "a", "b", "b"], average=False)
     array([0.1  , 0.025])
     """
-    cells = _read(y_true, y_pred, task, sample_weight)
-    return _score(cells, average, "mean_square", cells.mean(cells.y**2) if mean_square is None else mean_square)
+    measured = _read(y_true, y_pred, task, sample_weight)
+    return _score(
+        measured, average, "mean_square", measured.mean(measured.y**2) if mean_square is None else mean_square
+    )
 
 
 def concordance_index(
@@ -239,17 +241,17 @@ def _behind(rank: Ints, v: Floats, group: Ints) -> tuple[Floats, Floats, Floats]
 
 
 @dataclass(frozen=True)
-class _Cells:
+class _Measured:
     """The measured values of positive weight; every task has at least one."""
 
     labels: np.ndarray  # (m,)
-    codes: np.ndarray  # each cell's task, a place in labels
+    codes: np.ndarray  # each value's task, a place in labels
     y: Floats
     error: Floats  # y - prediction
     weight: Floats
 
     def mean(self, values: Floats) -> Floats:
-        """(m,) weighted means of one value per cell."""
+        """(m,) weighted means of other values of them."""
         return np.bincount(self.codes, self.weight * values) / np.bincount(self.codes, self.weight)
 
     def variance(self) -> Floats:
@@ -259,22 +261,24 @@ class _Cells:
         return self.mean((shifted - self.mean(shifted)[self.codes]) ** 2)
 
 
-def _score(cells: _Cells, average: bool, name: str, unit: Any) -> float | Floats:
+def _score(measured: _Measured, average: bool, name: str, unit: Any) -> float | Floats:
     """MSE over unit (m,), per task or averaged."""
     if not isinstance(average, (bool, np.bool_)):
         raise TypeError(f"average must be True or False (one value per task), got {average!r}.")
-    values, unit = cells.mean(cells.error**2), np.atleast_1d(np.asarray(unit, dtype=np.float64))
+    values, unit = measured.mean(measured.error**2), np.atleast_1d(np.asarray(unit, dtype=np.float64))
     if unit.shape != values.shape:
-        raise ValueError(f"{name} has shape {unit.shape}; expected {values.shape}, for tasks {names_of(cells.labels)}.")
-    for label, value in zip(cells.labels.tolist(), unit.tolist(), strict=True):
+        raise ValueError(
+            f"{name} has shape {unit.shape}; expected {values.shape}, for tasks {names_of(measured.labels)}."
+        )
+    for label, value in zip(measured.labels.tolist(), unit.tolist(), strict=True):
         if not 0.0 < value < np.inf:
             raise ValueError(f"task {label!r} has {name} {value}. Leave it out, use mse, or pass a positive {name}=.")
     values = values / unit
-    return float(np.average(values, weights=np.bincount(cells.codes, cells.weight))) if average else values
+    return float(np.average(values, weights=np.bincount(measured.codes, measured.weight))) if average else values
 
 
-def _read(y_true: Any, y_pred: Any, task: Any, sample_weight: Any) -> _Cells:
-    """Both forms, rows with labels and one column per task, as cells."""
+def _read(y_true: Any, y_pred: Any, task: Any, sample_weight: Any) -> _Measured:
+    """Both forms, rows with labels and one column per task, as values of tasks."""
     (truth, names), (prediction, predicted) = _target(y_true, "y_true"), _target(y_pred, "y_pred")
     n = len(truth)
     if truth.shape != prediction.shape:
@@ -302,7 +306,7 @@ def _read(y_true: Any, y_pred: Any, task: Any, sample_weight: Any) -> _Cells:
     for label, count in zip(labels.tolist(), np.bincount(codes[used], minlength=len(labels)), strict=True):
         if count == 0:
             raise ValueError(f"task {label!r} has no measured value of positive weight. Leave it out.")
-    return _Cells(labels, codes[used], truth[used], truth[used] - prediction[used], weight[used])
+    return _Measured(labels, codes[used], truth[used], truth[used] - prediction[used], weight[used])
 
 
 def _target(y: Any, what: str) -> tuple[Floats, np.ndarray | None]:

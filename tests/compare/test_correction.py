@@ -24,7 +24,7 @@ from msmtfl.compare.comparison import Comparison
 from msmtfl.compare.correction import Bootstrap, corrected
 from msmtfl.compare.measures import Numbers
 from msmtfl.compare.points import Points, Record
-from msmtfl.compare.run import contest
+from msmtfl.compare.run import run_comparison
 from msmtfl.metrics import nmse
 from msmtfl.model_files import load_model, save_model
 from msmtfl.warnings import GridEndWarning
@@ -172,7 +172,7 @@ def test_classes_are_scored_as_the_search_scores_them():
             "lasso": MSMTFLClassifierCV(lams=5, thetas=[np.inf], entry_shares=0),
             "msmtfl": MSMTFLClassifierCV(lams=5),
         }
-        found = contest_of(X, codes, task, models, classify=True)
+        found = comparison_of(X, codes, task, models, classify=True)
         for name in models:
             kept = found.points[name]
             entries = np.split(kept.losses, np.cumsum([split.test.sum() for split in found.splits])[:-1], axis=1)
@@ -188,7 +188,7 @@ class _Found:
     pass
 
 
-def contest_of(X, y, task, models, cv=4, **options):
+def comparison_of(X, y, task, models, cv=4, **options):
     """A comparison with what it has come from."""
     found, before = _Found(), run._Run.corrected
 
@@ -202,7 +202,7 @@ def contest_of(X, y, task, models, cv=4, **options):
     given |= {"random_state": 0, "n_jobs": None, "verbose": False, "nested": False}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run._Run, "corrected", noted)
-        of_all = contest(X, y, task=task, models=models, cv=cv, **given | options)
+        of_all = run_comparison(X, y, task=task, models=models, cv=cv, **given | options)
     found.result, found.fitted = of_all.comparison, of_all.fitted
     return found
 
@@ -212,7 +212,7 @@ def test_pooled_models_have_the_folds_of_the_comparison_too(model):
     X, y, task = make_data()
     models = {"pooled": model, "lasso": LassoMTLCV(lams=6)}
     weight = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
-    found = contest_of(X, y, task, models, sample_weight=weight)
+    found = comparison_of(X, y, task, models, sample_weight=weight)
     kept, ends = found.points["pooled"], np.cumsum([split.test.sum() for split in found.splits])[:-1]
     weights = [np.concatenate([weight[split.test & (task == i)] for i in range(3)]) for split in found.splits]
     parts = np.split(kept.losses, ends, axis=1)
@@ -231,7 +231,7 @@ def test_pooled_models_have_the_folds_of_the_comparison_too(model):
 def test_pooled_classifiers_of_two_classes_have_them_too(penalty):
     X, y, task = make_data(sizes=(40, 40))
     models = {"pooled": PooledLogisticCV(penalty, lams=6), "lasso": MSMTFLClassifierCV(lams=5, thetas=[np.inf])}
-    found = contest_of(X, y > 0, task, models, classify=True)
+    found = comparison_of(X, y > 0, task, models, classify=True)
     kept = found.points["pooled"]
     parts = np.split(kept.losses, np.cumsum([split.test.sum() for split in found.splits])[:-1], axis=1)
     usual = kept.scores > -1.5
@@ -327,10 +327,10 @@ def test_of_more_points_than_there_is_room_for_the_best_are_kept(monkeypatch):
 def test_after_a_search_few_points_are_kept_and_those_that_folds_choose_for_each_other(monkeypatch):
     X, y, task = make_data()
     models = {"lasso": LassoMTLCV(lams=40), "simple": MSMTFLCV(lams=10, selection="1se")}
-    every = contest_of(X, y, task, models)
+    every = comparison_of(X, y, task, models)
     monkeypatch.setattr(points, "FEWEST", 2)
     monkeypatch.setattr(points, "KEPT", 90 * 6)
-    thin = contest_of(X, y, task, models)
+    thin = comparison_of(X, y, task, models)
     assert all(len(thin.points[name].losses) <= 6 + 9 < len(every.points[name].losses) for name in models)
     np.testing.assert_array_equal(thin.result.errors, every.result.errors)
     np.testing.assert_array_equal(thin.result.n_features, every.result.n_features)

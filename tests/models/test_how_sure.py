@@ -23,7 +23,7 @@ from msmtfl._data.tasks import read_training
 from msmtfl._paths.discoveries import benjamini_hochberg
 from msmtfl.inference import debiased_intervals, draw_halves, shared_features, split_intervals
 from msmtfl.inference.common import Samples
-from msmtfl.inference.gaussian_knockoffs import covariance_near, covariance_of, distances, draw_knockoffs
+from msmtfl.inference.gaussian_knockoffs import Law, Laws, covariance_near, covariance_of, distances
 from msmtfl.inference.knockoffs import beside_knockoffs, knockoff_plus, lasso_statistics, scores_of
 
 STUDIES = Path(__file__).parents[2] / "benchmarks" / "studies"
@@ -86,10 +86,22 @@ def test_split_intervals_are_those_of_least_squares_on_the_other_half(intercept,
 
 
 def test_split_intervals_cover_selected_entries_null_ones_included():
-    null, active = study.split(12, 80, 30, 0.5, LassoMTL(0.06))
+    covered = study.split(12, 80, 30, 0.5, LassoMTL(0.06))
+    null, active = np.concatenate(covered.null), np.concatenate(covered.active)
     assert len(null) > 500
     assert 0.93 <= null.mean() <= 0.97
     assert 0.92 <= active.mean() <= 0.98
+
+
+def test_split_intervals_of_a_stand_in_cover_what_it_stands_for_not_0():
+    rng, task = np.random.default_rng(0), np.repeat(["a", "b"], 400)
+    hidden = rng.standard_normal(800)
+    Z = np.column_stack([hidden, 0.8 * hidden + 0.6 * rng.standard_normal(800)])
+    never = LassoMTL(0.1, penalty_factors=[np.inf, 1.0])  # the feature that matters is not selected
+    found = split_intervals(never, Z, hidden + 0.3 * rng.standard_normal(800), task=task, level=0.99)
+    assert (found.lower[:, :, 1] > 0.5).all()
+    assert ((found.lower[:, :, 1] < 0.8) & (found.upper[:, :, 1] > 0.8)).all()
+    assert (found.p_value[:, :, 1] < 1e-6).all()
 
 
 def test_split_table_has_a_line_per_split_and_the_print_shows_both():
@@ -108,6 +120,7 @@ def test_split_table_has_a_line_per_split_and_the_print_shows_both():
     text = str(found)
     assert "least-squares coefficient of a feature within the features selected in its task" in text
     assert "do not average them" in text
+    assert "It is not 0 where a feature stands in for one that was not selected" in text
     assert f"{found.estimate[0, 1, 3]:.3g} [" in text
 
 
@@ -172,7 +185,8 @@ def test_debiased_is_least_squares_where_samples_are_many():
 
 
 def test_debiased_takes_back_the_shrinkage_where_samples_are_few():
-    null, active = study.debiased(6, 30, 60, 0.5, MSMTFLCV(lams=15))
+    covered = study.debiased(6, 30, 60, 0.5, MSMTFLCV(lams=15))
+    null, active = np.concatenate(covered.null), np.concatenate(covered.active)
     assert 0.93 <= null.mean() <= 0.98
     assert active.mean() >= 0.86  # 120 entries: 0.92 to 0.94 over more draws
     X, y, task, W, _ = study.drawn(0, 30, 60)
@@ -230,7 +244,7 @@ def test_knockoffs_have_the_covariances_that_they_should(rho):
     np.testing.assert_allclose(np.diag(inverse), (1 - 1e-3) / s, rtol=1e-2)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200_000, d)) @ np.linalg.cholesky(cov).T
-    K = draw_knockoffs(X, rng, cov)
+    K = Law.of(cov).draw(X, rng)
     np.testing.assert_allclose(K.T @ K / len(K), cov, atol=0.02)
     np.testing.assert_allclose(X.T @ K / len(K), cov - np.diag(s), atol=0.02)
     np.testing.assert_allclose(covariance_of(X), cov, atol=0.02)
@@ -252,6 +266,35 @@ def test_covariances_are_drawn_towards_those_of_all_tasks_where_these_are_alike(
     other = rng.standard_normal((2000, d))  # columns that are independent, known well
     assert np.abs(near(other, common, 0.5) - np.eye(d)).mean() < 0.03
     assert near(other, common, 1.0) is common
+
+
+def test_distances_are_the_same_from_wherever_they_are_sought():
+    rng, d = np.random.default_rng(0), 30
+    Z = rng.standard_normal((40, d)) @ rng.standard_normal((d, d))
+    cov = 0.98 * np.corrcoef(Z.T) + 0.02 * np.eye(d)  # condition number of 100 and more
+    s = distances(cov)
+    for start in (np.full(d, 1e-6), np.full(d, 5.0), rng.uniform(0.001, 1.0, d)):
+        np.testing.assert_allclose(distances(cov, start), s, rtol=1e-3)
+    joint = np.linalg.inv(2 * cov - np.diag(s / (1 - 1e-3)))
+    np.testing.assert_allclose(np.diag(joint) * s, 1 - 1e-3, rtol=1e-2)
+
+
+def test_tasks_with_the_common_correlations_share_one_law_and_constant_columns_have_none():
+    rng, d = np.random.default_rng(0), 12
+    cov = 0.5 ** np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
+    laws, some = Laws(cov), np.arange(1, d)
+    alike = np.corrcoef((rng.standard_normal((50, d)) @ np.linalg.cholesky(cov).T).T)
+    assert laws.near(0.5 * (alike + cov), np.arange(d), 50, 0.1) is laws.law
+    part = laws.near(np.eye(d - 1), some, 4000, 0.1)  # its own correlations are 0, and well known
+    np.testing.assert_allclose(part.s, 1.0, atol=0.05)
+    assert part.kept.shape == (d - 1, d - 1)
+
+
+def test_columns_that_stand_twice_have_knockoffs_too():
+    twice = np.column_stack([X, X[:, 3], -X[:, 0]])
+    with_noise = np.column_stack([twice, X[:, 5] + 1e-9 * np.random.default_rng(0).standard_normal(len(X))])
+    found = shared_features(LassoMTL(), with_noise, y, task=TASK, r=1, fdr=0.5)
+    assert np.isfinite(found.statistics).all()
 
 
 @pytest.mark.slow
@@ -374,12 +417,20 @@ ERRORS = {
     "fdr": (lambda: shared_features(MSMTFL(), X, y, task=TASK, fdr=10), "fdr must be between 0 and 1"),
     "level": (lambda: split_intervals(MSMTFL(), X, y, task=TASK, level=95), "level must lie between 0 and 1"),
     "level, debiased": (lambda: debiased_intervals(MSMTFL(), X, y, level=0), "level must lie between 0 and 1"),
-    "counts": (lambda: split_intervals(MSMTFL(loss="poisson"), X, COUNTS), "intervals are those of least squares"),
+    "counts": (
+        lambda: debiased_intervals(MSMTFL(loss="poisson"), X, COUNTS),
+        "intervals are those of least squares.*split_intervals takes it",
+    ),
     "one sample": (
         lambda: split_intervals(LassoMTL(0.1), X[:21], y[:21], task=["big"] * 20 + ["one"]),
         "task 'one' has 1 row.*too few",
     ),
-    "classifier": (lambda: split_intervals(MSMTFLClassifier(), X, y > 0), "is a classifier; these intervals"),
+    "classifier": (lambda: debiased_intervals(MSMTFLClassifier(), X, y > 0), "is a classifier.*split_intervals takes"),
+    "three classes": (lambda: split_intervals(MSMTFLClassifier(), X, np.digitize(y, [-1, 2])), "there are 3 classes"),
+    "a class that no half can have": (
+        lambda: split_intervals(MSMTFLClassifier(0.1), X, np.isin(np.arange(160), [0, 2, 4, 6, 1]), task=TASK),
+        "task 't1' has 1 row.* of one class, too few to have some in both halves",
+    ),
     "not chosen yet": (
         lambda: shared_features(MultiTaskAuto(), X, y, task=TASK),
         "MultiTaskAuto has not chosen a model yet: fit it first",

@@ -8,7 +8,7 @@ import pytest
 
 from msmtfl import MSMTFL, LassoMTL, Moments, MSMTFLClassifier
 from msmtfl.inference import shared_features
-from msmtfl.inference.gaussian_knockoffs import distances, draw_knockoffs, law_of
+from msmtfl.inference.gaussian_knockoffs import Law, distances
 from msmtfl.inference.knockoffs_of_sums import draw_folds, draw_sums, draw_wishart
 
 STUDY = Path(__file__).parents[2] / "benchmarks" / "studies" / "knockoffs.py"
@@ -45,11 +45,11 @@ def test_drawn_sums_have_the_law_of_sums_with_knockoffs_of_the_samples(n):
     X = rng.standard_normal((n, d)) @ np.linalg.cholesky(cov).T
     y = X[:, 0] - X[:, 2] + rng.standard_normal(n)
     sums, mean = sums_of(np.column_stack([X, y]))
-    law = law_of(cov)
+    law = Law.of(cov)
     drawn, of_samples = [], []
     for _ in range(draws):
         drawn.append(draw_sums(sums, mean, n, law, rng))
-        of_samples.append(sums_of(np.column_stack([X, draw_knockoffs(X, rng, cov), y])))
+        of_samples.append(sums_of(np.column_stack([X, law.draw(X, rng), y])))
     known = np.r_[:d, 2 * d]
     np.testing.assert_allclose(drawn[0][0][np.ix_(known, known)], sums, atol=1e-9)  # what is known stays
     np.testing.assert_allclose(drawn[0][1][known], mean, atol=1e-12)
@@ -149,7 +149,8 @@ def test_law_of_knockoffs_equals_that_of_knockpy(rho, monkeypatch):
     mrc = pytest.importorskip("knockpy.mrc")
     d = 8
     cov, X = toeplitz(d, rho), np.random.default_rng(0).standard_normal((d, d))
-    s, (kept, root) = distances(cov), law_of(cov)
+    s, law = distances(cov), Law.of(cov)
+    kept, root = law.kept, law.root
     known = (np.zeros(d), np.linalg.inv(cov), np.diag(s), 1e-5, 1)
     monkeypatch.setattr(np.random, "randn", lambda *shape: np.zeros(shape))
     np.testing.assert_allclose(others.produce_MX_gaussian_knockoffs(X, *known)[:, :, 0], X @ kept, atol=1e-8)

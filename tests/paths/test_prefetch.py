@@ -10,9 +10,9 @@ from msmtfl import MSMTFLCV, regularization_surface, stack_tasks
 from msmtfl._data.tasks import read_training
 from msmtfl._paths import prefetch as foresight
 from msmtfl._paths import stage_paths
+from msmtfl._paths.grid_stages import Entries
 from msmtfl._paths.grids import read_grid
 from msmtfl._paths.solve import solve_surface
-from msmtfl._paths.walk import Cells
 from msmtfl._solvers.gram import Gram, LackingError, at_hand, closed
 from msmtfl._solvers.largest_lam import first_gradient, largest_lam
 from msmtfl._solvers.make_problem import make_problem
@@ -82,7 +82,7 @@ def test_second_stages_find_their_rows(fetches):
     grid, grams = read_grid(problem, 10, [0.5, 2.0], lam_min_ratio=0.2), caches_for(problem, "lassos")
     assert not at_hand(grams)
     firsts = firsts_of(problem, grid, grams)
-    roomy = Cells(problem).crowding.roomy
+    roomy = Entries(problem).crowding.roomy
     freed = np.flatnonzero(foresight.reaches(problem, grid, firsts, roomy) >= 1.0)
     lacking = [freed[gram.slot[freed] < 0] for gram in grams]
     assert any(rows.size for rows in lacking)
@@ -154,16 +154,16 @@ OPTIONS = {
 
 @pytest.fixture
 def completed(monkeypatch):
-    """The walks whose lacking rows were fetched between two rounds."""
-    seen: list[stage_paths._LocalWalk] = []
-    complete = stage_paths._LocalWalk.complete
+    """The solvers whose lacking rows were fetched between two rounds."""
+    seen: list[stage_paths.LocalStages] = []
+    complete = stage_paths.LocalStages.complete
 
     def noted(self, n_jobs=None):
         if n_jobs is not None:
             seen.append(self)
         complete(self, n_jobs)
 
-    monkeypatch.setattr(stage_paths._LocalWalk, "complete", noted)
+    monkeypatch.setattr(stage_paths.LocalStages, "complete", noted)
     return seen
 
 
@@ -184,7 +184,7 @@ def test_what_is_lacking_still_is_fetched_in_rounds(monkeypatch, completed, n_jo
     if not foreseen:
         monkeypatch.setattr(foresight, "_fetch", lambda *_: None)
     several = regularization_surface(X, y, task=task, n_jobs=n_jobs, **GRID)
-    assert len(set(map(id, completed))) > 1  # several walks fetched rows for others to find
+    assert len(set(map(id, completed))) > 1  # several solvers fetched rows for others to find
     assert_same(one, several)
 
 

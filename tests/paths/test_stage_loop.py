@@ -1,4 +1,4 @@
-"""Algorithm 1 at one lam, compiled: stage for stage what the plain walk does."""
+"""Algorithm 1 at one lam, compiled: stage for stage what the plain way does."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from msmtfl import regularization_surface
 from msmtfl._data.tasks import read_training
-from msmtfl._kernels.stage_loop import Trail
+from msmtfl._kernels.stage_loop import StageLoop
 from msmtfl._paths.grids import read_grid
 from msmtfl._paths.solve import solve_surface
-from msmtfl._paths.stage_paths import _LocalWalk
+from msmtfl._paths.stage_paths import LocalStages
 from msmtfl._solvers.make_problem import make_problem
 from msmtfl._solvers.stages import CROWDED, LIMIT, REPEATS, UNFINISHED
 
@@ -44,12 +44,12 @@ CASES = {
 
 
 def both(monkeypatch, X, y, task, **options):
-    """The surface by the compiled trail, and by the plain walk."""
+    """The surface by the compiled loop, and by the plain way."""
     options = {"lams": 8, "theta_ratios": [0.02, 0.1, 0.5, 2.0, 10.0, np.inf], **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compiled = regularization_surface(X, y, task=task, **options)
-        monkeypatch.setattr(_LocalWalk, "_follow", _LocalWalk._ask)
+        monkeypatch.setattr(LocalStages, "_follow", LocalStages._ask)
         plain = regularization_surface(X, y, task=task, **options)
     return compiled, plain
 
@@ -101,7 +101,7 @@ def test_a_stage_that_is_not_finished_ends_its_points(monkeypatch):
     found = []
     for plain in (False, True):
         if plain:
-            monkeypatch.setattr(_LocalWalk, "_follow", _LocalWalk._ask)
+            monkeypatch.setattr(LocalStages, "_follow", LocalStages._ask)
         data = read_training(X, y, task=task)
         posed = make_problem(data, fit_intercept=True, standardize=False, positive=False)
         grid = read_grid(posed, 8, [0.1, 1.0])
@@ -123,6 +123,6 @@ def test_arrays_that_do_not_fit_are_refused():
     """The compiled code does not look at bounds."""
     A, per_task, counts = np.zeros((2, 3)), np.zeros(2, np.intc), np.zeros(2, np.intp)
     flat, usable = np.ones(6), np.ones(6, np.uint8)
-    Trail(A, A, A, A, per_task, per_task, flat, usable, counts, counts, 0, False, 10)
+    StageLoop(A, A, A, A, per_task, per_task, flat, usable, counts, counts, 0, False, 10)
     with pytest.raises(ValueError, match="do not fit weights of shape"):
-        Trail(A, A, A[:1], A, per_task, per_task, flat, usable, counts, counts, 0, False, 10)
+        StageLoop(A, A, A[:1], A, per_task, per_task, flat, usable, counts, counts, 0, False, 10)

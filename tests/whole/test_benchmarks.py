@@ -454,7 +454,8 @@ def test_the_families_in_one_table(tmp_path, monkeypatch, capsys):
 def test_how_sure_studies_start(monkeypatch, capsys):
     run_here("interval_coverage.py", "--draws", 1, "--features", 12, monkeypatch=monkeypatch)
     shown = capsys.readouterr().out.splitlines()
-    assert sum(line.startswith("split") for line in shown) == 9
+    assert sum(line.startswith("split, n = 2d") for line in shown) == 15
+    assert sum(line.startswith("split, cox") for line in shown) == 6
     assert sum(line.startswith("debiased") for line in shown) == 15
     run_here("knockoffs.py", "--draws", 1, "--only", "independent", monkeypatch=monkeypatch)
     assert len(capsys.readouterr().out.splitlines()) == 1 + 4 * 3

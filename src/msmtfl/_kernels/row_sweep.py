@@ -14,7 +14,7 @@ for one of two norms, f_i >= 0 being the penalty factors of the row's entries (0
 - DIRTY  N(v) = min_{s+b=v} a |f s|_1 + b |f b|_inf: given t = |f b|_inf every entry has a closed form, and t is where a
   falling, piecewise linear function passes b.
 
-Entries with h_i = 0 (a constant column, an excluded cell) stay 0. This file is plain Python: `cython` types make it C.
+Entries with h_i = 0 (a constant column, an excluded entry) stay 0. This file is plain Python: `cython` types make it C.
 """
 
 import cython

@@ -9,7 +9,7 @@ cdef extern from "vector.h" nogil:
 
 
 @cython.final
-cdef class Trail:
+cdef class StageLoop:
     cdef Py_ssize_t m
     cdef Py_ssize_t d
     cdef bint positive
@@ -63,11 +63,11 @@ cdef class Trail:
     cdef bint _ended(self, Py_ssize_t place) noexcept
     cdef bint _met(self) noexcept
     cdef bint _crowded(self) noexcept
-    cdef bint _eases(self, Py_ssize_t cell) noexcept
+    cdef bint _eases(self, Py_ssize_t entry) noexcept
     cdef bint _row_is_marked(self, Py_ssize_t j) noexcept
     cdef Py_ssize_t _known(self, Py_ssize_t before) noexcept
     cdef void _ease(self, Py_ssize_t before)
-    cdef void _set(self, Py_ssize_t cell, double left) noexcept
+    cdef void _set(self, Py_ssize_t entry, double left) noexcept
     cdef bint _solve(self, list states, int go_on, Py_ssize_t max_rounds) except -1
     cdef Py_ssize_t _take(self, Py_ssize_t before) except -1
     cdef void _room(self)

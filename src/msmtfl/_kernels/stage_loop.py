@@ -4,7 +4,7 @@
 
 A stage is known by its marks: the rows j whose norm reaches theta, and d + i d + j for the entries (i, j) that reach
 theta_entry, if these have a share of lam; marked rows and entries pay no penalty in it. Stages with the same marks and
-share are solved once (where the minimiser is not unique: once for every stage before). What `_paths.solve.Walk` does
+share are solved once (where the minimiser is not unique: once for every stage before). What `_paths.solve.GridStages` does
 for any penalty and wherever data are, this does for the penalties of the paper, without going back to Python between
 stages, unless a task needs what the kernel cannot do.
 
@@ -59,7 +59,7 @@ def _nonzeros(x: cython.double[::1], at: cython.Py_ssize_t[::1], first: cython.P
     return len(found)
 
 
-class Trail:
+class StageLoop:
     """The stages at one lam, and the point that is being followed. What the attributes are is said in the .pxd file.
 
     Parameters
@@ -68,7 +68,7 @@ class Trail:
     aim, W : (m, d) zeros: what the solution of a stage should be near to; the solution
     unit : (m, d) in which that distance is measured
     status, rounds : (m,) of the last solve
-    factors : (m d,) penalty factors; cells with 0 or inf are never eased
+    factors : (m d,) penalty factors; entries with 0 or inf are never eased
     usable : (m d,) bytes: whether a column is not constant
     always, orders : (m,) how many features of a task are never penalised, and how many can be independent
     roomy : so many more free features crowd no task
@@ -238,7 +238,7 @@ class Trail:
         crowd: cython.Py_ssize_t = 0
         i: cython.Py_ssize_t
         p: cython.Py_ssize_t
-        cell: cython.Py_ssize_t
+        entry: cython.Py_ssize_t
         if self.positive or self.n_wished <= self.roomy:
             return False
         for i in range(self.m):
@@ -248,13 +248,13 @@ class Trail:
                 self.by_row[self.wished[p]] = 1.0
                 if self.share == 0.0:
                     for i in range(self.m):
-                        cell = i * self.d + self.wished[p]
-                        if self._eases(cell) and self.usable[cell]:
+                        entry = i * self.d + self.wished[p]
+                        if self._eases(entry) and self.usable[entry]:
                             self.free[i] += 1
             else:
-                cell = self.wished[p] - self.d
-                if (self.share == 1.0 or self.by_row[cell % self.d] != 0.0) and self.usable[cell]:
-                    self.free[cell // self.d] += 1
+                entry = self.wished[p] - self.d
+                if (self.share == 1.0 or self.by_row[entry % self.d] != 0.0) and self.usable[entry]:
+                    self.free[entry // self.d] += 1
         for p in range(self.n_wished):
             if self.wished[p] < self.d:
                 self.by_row[self.wished[p]] = 0.0
@@ -262,9 +262,9 @@ class Trail:
             crowd += self.free[i] > self.orders[i]
         return 2 * crowd > self.m
 
-    def _eases(self, cell):
-        """Whether the weight of a cell can be lowered"""
-        return self.factors[cell] > 0.0 and not isinf(self.factors[cell])
+    def _eases(self, entry):
+        """Whether the weight of an entry can be lowered"""
+        return self.factors[entry] > 0.0 and not isinf(self.factors[entry])
 
     def _known(self, before):
         """The place of the stage wished for, if it has been solved"""
@@ -279,7 +279,7 @@ class Trail:
         """Weights and aim of the stage wished for, after the one before"""
         p: cython.Py_ssize_t
         i: cython.Py_ssize_t
-        cell: cython.Py_ssize_t
+        entry: cython.Py_ssize_t
         size: cython.Py_ssize_t = 0
         low: cython.Py_ssize_t = self.ends[before - 1] if before else 0
         for p in range(self.n_wished):
@@ -290,12 +290,12 @@ class Trail:
         for p in range(self.n_wished):
             if self.wished[p] < self.d:
                 for i in range(self.m):
-                    cell = i * self.d + self.wished[p]
-                    if self._eases(cell):
-                        self._set(cell, self.share)  # what is left of its weight
+                    entry = i * self.d + self.wished[p]
+                    if self._eases(entry):
+                        self._set(entry, self.share)  # what is left of its weight
             else:  # a factor of 0 or inf reaches no theta
-                cell = self.wished[p] - self.d
-                self._set(cell, 0.0 if self._row_is_marked(cell % self.d) else 1.0 - self.share)
+                entry = self.wished[p] - self.d
+                self._set(entry, 0.0 if self._row_is_marked(entry % self.d) else 1.0 - self.share)
         for p in range(low, self.ends[before]):
             self.aim[self.at[p] // self.d, self.at[p] % self.d] = self.value[p]
 
@@ -310,11 +310,11 @@ class Trail:
                 high = middle
         return low < self.n_wished and self.wished[low] == j
 
-    def _set(self, cell, left):
-        """Leave a share of the weight of a cell, which for a row and its entry may be called twice"""
-        i: cython.Py_ssize_t = cell // self.d
-        j: cython.Py_ssize_t = cell % self.d
-        self.kept_at[self.kept] = cell
+    def _set(self, entry, left):
+        """Leave a share of the weight of an entry, which for a row and its entry may be called twice"""
+        i: cython.Py_ssize_t = entry // self.d
+        j: cython.Py_ssize_t = entry % self.d
+        self.kept_at[self.kept] = entry
         self.kept_value[self.kept] = self.A[i, j]
         self.kept += 1
         self.A[i, j] = 0.0 if left == 0.0 else left * self.A[i, j]

@@ -5,7 +5,7 @@ from .active_set import ActiveSet
 
 ENDS: dict[str, int]
 
-class Trail:
+class StageLoop:
     def __init__(
         self,
         A: NDArray[np.float64],

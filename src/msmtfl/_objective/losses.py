@@ -31,6 +31,7 @@ from .._data.designs import Floats
 from .survival import Cox
 
 STEPS = 200  # of the search for an intercept; it takes less than ten
+HIDDEN = float(np.finfo(float).eps)  # of the sizes of slopes: what rounding leaves of their sum
 MAD_TO_SD = 1.4826  # of a normal distribution: standard deviation over median absolute deviation
 
 
@@ -508,11 +509,14 @@ def best_level(loss: Loss, y: Floats, g: Floats, v: Floats) -> float:
     b, reach = (0.5 * low + 0.5 * high, high - low) if np.isfinite(high - low) else (0.0, 1.0)
     best = (np.inf, b)
     for _ in range(STEPS):
-        slope = float(v @ loss.slope(y, g + b))
+        slopes = v * loss.slope(y, g + b)
+        slope = float(slopes.sum())
         if not abs(slope) >= best[0]:  # NaN, too, goes on
             best = (abs(slope), b)
         low, high = (b, high) if slope < 0 else (low, b)
-        if slope == 0.0 or (np.isfinite(high - low) and high - low <= 4e-16 * max(abs(low), abs(high))):
+        if abs(slope) <= HIDDEN * float(np.abs(slopes).sum()) or (
+            np.isfinite(high - low) and high - low <= 4e-16 * max(abs(low), abs(high))
+        ):
             break
         bend = float(v @ loss.curvature(y, g + b))
         new = b - slope / bend if bend > 0 and np.isfinite(slope) else np.nan

@@ -77,7 +77,7 @@ def bent(slopes: Floats, first: int = 0) -> Floats:
 class _Concave:
     """lam * sum_j phi(h_j; theta), h_j a norm of row j and phi a `Shape`.
 
-    factors is (d, m): 0 leaves a cell out of norm and cap, inf excludes it (its coefficient is 0).
+    factors is (d, m): 0 leaves an entry out of norm and cap, inf excludes it (its coefficient is 0).
     theta = inf is the convex penalty lam * sum_j h_j. Of the strengths l1_ratio is left, where the rest is a ridge, which
     the loss has (`Problem.at`).
     """

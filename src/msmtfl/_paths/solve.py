@@ -6,9 +6,9 @@ a stage's minimiser is not unique the answer is the one nearest to the stage bef
 too.) A point stops short of a stage that would interpolate in most tasks: such stages are not unique, say nothing about
 other data, and would take most of the time.
 
-`Walk` is the bookkeeping of this for any penalty, wherever stages are solved. Here, where the data are, capped
+`GridStages` is the bookkeeping of this for any penalty, wherever stages are solved. Here, where the data are, capped
 penalties go from stage to stage in compiled code instead (`_kernels/stage_loop.py`); others, and data on workers
-(`dask/client.py`), by `Walk` itself.
+(`dask/client.py`), by `GridStages` itself.
 """
 
 from __future__ import annotations

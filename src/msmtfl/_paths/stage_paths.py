@@ -10,7 +10,7 @@ import numpy as np
 from .._data.designs import Floats, Ints, support
 from .._data.ridged import ridged
 from .._kernels import active_set as _kernel
-from .._kernels import stage_loop as _trail
+from .._kernels.stage_loop import ENDS, StageLoop
 from .._objective.certificates import GAP
 from .._objective.lasso_certificates import certify_lassos
 from .._objective.problem import Problem
@@ -26,10 +26,10 @@ from .._solvers.one_level import has_one_level
 from .._solvers.stages import CROWDED, CYCLES, REPEATS, SEPARATED, UNFINISHED, limit
 from .._solvers.task_lassos import lassos_for
 from .grid import Grid
+from .grid_stages import NONE, Chain, Entries, FoundStages, GridStages, Place, Wanted
 from .prefetch import foresee, likely_shared
 from .solutions import Solved, no_points
 from .surface import Surface
-from .walk import NONE, Cells, Chain, Place, Walk, Walked, Wanted
 
 
 class StagePaths:
@@ -62,7 +62,7 @@ class StagePaths:
         self.n_jobs = None if self.one_level else n_jobs
         self.grams, self.tick, self.stop = grams, tick, stop
         self.order = np.argsort(-grid.lams, kind="stable").tolist()
-        self.cells = Cells(problem)
+        self.all_entries = Entries(problem)
         self.done = np.zeros(grid.shape[1], dtype=np.intp)
         self._begin(careful)
 
@@ -70,8 +70,8 @@ class StagePaths:
         self.careful = careful
         self.path = lassos_for(self.problem, self.grams, self.n_jobs, careful)
         self.firsts: dict[int, Solve] = {}
-        self.walks: list[_LocalWalk] = []
-        self.parts: list[list[Walked]] = []  # what every call has solved
+        self.solvers: list[LocalStages] = []
+        self.parts: list[list[FoundStages]] = []  # what every call has solved
         self.checked = 0  # how many of them have been checked
 
     def advance(self, ends: Ints) -> None:
@@ -109,7 +109,7 @@ class StagePaths:
                 stop=self.stop,
             )
             self.firsts |= dict(zip(new, path, strict=True))
-        firsts, roomy = {k: self.firsts[k] for k, _ in steps}, self.cells.crowding.roomy
+        firsts, roomy = {k: self.firsts[k] for k, _ in steps}, self.all_entries.crowding.roomy
         by_lam = at_hand(self.grams) or (
             self.max_stages > 1
             and problem.groups is None
@@ -119,15 +119,17 @@ class StagePaths:
         make = partial(
             lassos_for, problem, self.grams, self.n_jobs if walkers == 1 else None, self.careful, search=True
         )
-        while len(self.walks) < walkers:
-            self.walks.append(_LocalWalk(problem, grid, self.cells, make, self.max_stages, self.max_iter, self.careful))
-        walks = self.walks[:walkers]
-        for walk in walks:
-            walk.begin(self.firsts, self.tick)
+        while len(self.solvers) < walkers:
+            self.solvers.append(
+                LocalStages(problem, grid, self.all_entries, make, self.max_stages, self.max_iter, self.careful)
+            )
+        solvers = self.solvers[:walkers]
+        for solver in solvers:
+            solver.begin(self.firsts, self.tick)
         shared = [gram for gram in self.grams if isinstance(gram, Gram)] if walkers > 1 else []
         dealt = [[steps[place] for place in turns(len(steps), one, walkers)] for one in range(walkers)]
-        go_in_rounds(walks, dealt, shared, self.n_jobs, self.stop)
-        self.parts.append([Walked(walk.points, walk.solved, walk.without) for walk in walks])
+        go_in_rounds(solvers, dealt, shared, self.n_jobs, self.stop)
+        self.parts.append([FoundStages(solver.points, solver.solved, solver.without) for solver in solvers])
 
     def latest(self) -> Surface:
         """What the last call has solved."""
@@ -137,28 +139,28 @@ class StagePaths:
         """All that has been solved."""
         return self._gathered(self.parts)
 
-    def _gathered(self, parts: list[list[Walked]]) -> Surface:
-        return gathered(self.problem, self.grid, [walk for part in parts for walk in part], self.tol)
+    def _gathered(self, parts: list[list[FoundStages]]) -> Surface:
+        return gathered(self.problem, self.grid, [solver for part in parts for solver in part], self.tol)
 
 
 def go_in_rounds(
-    walks: list[_LocalWalk],
+    solvers: list[LocalStages],
     steps: list[list[tuple[int, list[int]]]],
     grams: list[Gram],
     n_jobs: int | None,
     stop: Callable[[], None] | None,
 ) -> None:
-    """Walks at the same time, each along its own lams: all as far as they can go with the rows that the Gram matrices they
-    share have, then what they lack is fetched, and so on. (A walk alone shares none, and fetches what it needs.)"""
-    runs = [(walk, walk.run(some)) for walk, some in zip(walks, steps, strict=True)]
+    """Solvers at the same time, each along its own lams: all as far as they can go with the rows that the Gram matrices they
+    share have, then what they lack is fetched, and so on. (A solver alone shares none, and fetches what it needs.)"""
+    runs = [(solver, solver.run(some)) for solver, some in zip(solvers, steps, strict=True)]
     while runs:
         with closed(grams):
             lacking = each(lambda run: next(run[1], False), runs, n_jobs, stop)
         runs = [run for run, lacks in zip(runs, lacking, strict=True) if lacks]
-        for walk, _ in runs:
-            walk.complete(n_jobs)
-        for walk, _ in runs:
-            walk.states = walk.lassos.states()  # which now have what others fetched
+        for solver, _ in runs:
+            solver.complete(n_jobs)
+        for solver, _ in runs:
+            solver.states = solver.lassos.states()  # which now have what others fetched
 
 
 def turns(n: int, one: int, of: int) -> list[int]:
@@ -192,25 +194,25 @@ def _suspicions(problem: Problem, i: int, W: Floats, A: Floats, lams: Floats) ->
     return np.array([suspicions(ridged(design, ridge), w, a)[0] for w, a, ridge in each_one])
 
 
-class _LocalWalk(Walk):
+class LocalStages(GridStages):
     """Goes along some of the lams, and at each over the thetas, from stage 1 on; stages start from the last one's state."""
 
     def __init__(
         self,
         problem: Problem,
         grid: Grid,
-        cells: Cells,
+        all_entries: Entries,
         make: Callable[[], Lassos | LossLassos],
         max_stages: int,
         max_iter: int,
         careful: bool,
     ):
-        super().__init__(problem, grid, max_stages, cells)
+        super().__init__(problem, grid, max_stages, all_entries)
         self.make, self.max_iter = make, max_iter
         self.tours, self.go_on = grid.tours(), go_on(careful)
         words = {"REPEATS": REPEATS, "CYCLES": CYCLES, "LIMIT": limit(max_stages)}
         words |= {"CROWDED": CROWDED, "UNFINISHED": UNFINISHED}
-        self.reasons = {number: words[name] for name, number in _trail.ENDS.items()}
+        self.reasons = {number: words[name] for name, number in ENDS.items()}
         self.weights, self.reference, self.found = np.zeros((3, problem.m, problem.d))
         self.status, self.rounds = np.zeros((2, problem.m), np.intc)
         self.states: list[_kernel.ActiveSet] = []  # of `lassos`, where the kernel may go from stage to stage
@@ -236,21 +238,21 @@ class _LocalWalk(Walk):
             self.tick(0.5 * len(columns) / self.grid.shape[1])
 
     @cached_property
-    def trail(self) -> _trail.Trail:
-        cells = self.cells
-        return _trail.Trail(
+    def loop(self) -> StageLoop:
+        all_entries = self.all_entries
+        return StageLoop(
             self.weights,
             self.reference,
             self.found,
             self.problem.units,
             self.status,
             self.rounds,
-            cells.factors,
-            cells.usable.view(np.uint8),
-            cells.crowding.always,
-            cells.crowding.orders,
-            cells.crowding.roomy,
-            cells.positive,
+            all_entries.factors,
+            all_entries.usable.view(np.uint8),
+            all_entries.crowding.always,
+            all_entries.crowding.orders,
+            all_entries.crowding.roomy,
+            all_entries.positive,
             self.max_stages,
         )
 
@@ -275,27 +277,27 @@ class _LocalWalk(Walk):
         yield from ()
 
     def _follow(self, k: int, tour: list[int]) -> Iterator[bool]:
-        """The same by the compiled trail, which capped penalties have."""
-        trail, first, past = self.trail, self.path[k], len(self.solved)
-        trail.begin(first.at, first.values, first.status)
+        """The same by the compiled loop, which capped penalties have."""
+        loop, first, past = self.loop, self.path[k], len(self.solved)
+        loop.begin(first.at, first.values, first.status)
         for l in tour:
-            trail.follow(self.thetas[k][l], self.theta_entries[k][l], self.shares[l])
-            while not trail.go(self.states, self.go_on, self.max_iter):
+            loop.follow(self.thetas[k][l], self.theta_entries[k][l], self.shares[l])
+            while not loop.go(self.states, self.go_on, self.max_iter):
                 try:
                     self.complete()
                 except LackingError:
                     yield True
-            chain, reason = trail.chain()
+            chain, reason = loop.chain()
             self.points[k, l] = tuple(past + place for place in chain), self.reasons[reason]
             self.tick(0.0)
-        for place in range(len(trail)):
-            at, values, marks, share, status = trail.stage(place)
+        for place in range(len(loop)):
+            at, values, marks, share, status = loop.stage(place)
             pattern = np.zeros((2, len(marks)))
             pattern[0] = marks  # as a pattern of any penalty: places, and slopes of 0
-            self._note(k, at, values, status, self.cells.ease(pattern, share))
+            self._note(k, at, values, status, self.all_entries.ease(pattern, share))
 
     def complete(self, n_jobs: int | None = None) -> None:
-        """What the trail cannot do by itself of a stage."""
+        """What the loop cannot do by itself of a stage."""
         arrays = self.weights, self.reference, self.found, self.status, self.rounds
         if not self.states or not isinstance(self.lassos, Lassos):
             self.states = self.lassos.states()
@@ -322,8 +324,8 @@ class _LocalWalk(Walk):
         return self.keep(wanted, at, W.ravel()[at], self.lassos.status)
 
     def _solve(self, wanted: Wanted) -> Floats:
-        """The coefficients (m, d) of a stage. Weights and reference differ from those of other stages in few cells: what is
-        not theirs is taken back afterwards."""
+        """The coefficients (m, d) of a stage. Weights and reference differ from those of other stages in few entries: what
+        is not theirs is taken back afterwards."""
         before, (eased, left) = self.solved[wanted.before], wanted.weights
         A, aim = self.weights.ravel(), self.reference.ravel()
         full = A[eased]
@@ -333,16 +335,16 @@ class _LocalWalk(Walk):
         return W
 
 
-def gathered(problem: Problem, grid: Grid, walks: Sequence[Walk | Walked], tol: float) -> Surface:
+def gathered(problem: Problem, grid: Grid, parts: Sequence[GridStages | FoundStages], tol: float) -> Surface:
     chains, reasons = no_points(grid.shape)
     solved: list[Solved] = []
-    for walk in walks:
-        for point, (chain, reason) in walk.points.items():
-            if chain[-1] in walk.without:  # not solved: the point keeps the stage before
+    for part in parts:
+        for point, (chain, reason) in part.points.items():
+            if chain[-1] in part.without:  # not solved: the point keeps the stage before
                 chain, reason = chain[:-1], SEPARATED
             chains[point] = tuple(len(solved) + s for s in chain) if solved else chain
             reasons[point] = reason
-        solved += walk.solved
+        solved += part.solved
     return Surface(
         lams=grid.lams,
         thetas=grid.thetas,

@@ -76,7 +76,7 @@ def colours(anchors: Sequence[str]) -> Any:
 
 
 def heat_map(ax: Any, values: Any, rows: Any, columns: Any, anchors: Sequence[str], low: float, high: float) -> Any:
-    """Cells (rows, columns) in colours, the first row on top; NaN is pale grey. Returns the mesh."""
+    """Fields (rows, columns) in colours, the first row on top; NaN is pale grey. Returns the mesh."""
     fine = max(np.shape(values)) > NAMED
     mesh = ax.pcolormesh(
         np.ma.masked_invalid(values),
@@ -126,7 +126,7 @@ def beside(ax: Any, y: float, text: str, **style: Any) -> None:
 
 
 def log_edges(values: Any) -> Any:
-    """(K + 1,): where the cells of K rising values end, half way on a log axis."""
+    """(K + 1,): where the fields of K rising values end, half way on a log axis."""
     logs = np.log(values)
     middle = (logs[1:] + logs[:-1]) / 2 if len(logs) > 1 else logs[:0]
     first, last = (

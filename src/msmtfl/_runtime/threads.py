@@ -1,4 +1,4 @@
-"""Work on threads: the kernel and BLAS release the interpreter lock, so tasks and cells of a grid run side by side.
+"""Work on threads: the kernel and BLAS release the interpreter lock, so tasks and points of a grid run side by side.
 
 Threads that stay, instead of joblib's, which look for results every 10 ms only: most solves are shorter than that. The
 calling thread does its share, so that n_jobs threads are n_jobs - 1 helpers. n_jobs is counted as joblib does.

@@ -48,7 +48,7 @@ def read_factors(factors: ArrayLike | None, data: AnyData) -> Floats:
     bad = np.argwhere(~(out >= 0))
     if bad.size:
         raise ValueError(
-            f"penalty_factors must be >= 0 (inf excludes a cell); feature {data.features[bad[0][0]]!r} has "
+            f"penalty_factors must be >= 0 (inf excludes an entry); feature {data.features[bad[0][0]]!r} has "
             f"{out[tuple(bad[0])]}."
         )
     extreme = np.argwhere((out > 0) & np.isfinite(out) & ~((out >= 1.0 / EXTREME) & (out <= EXTREME)))

@@ -52,7 +52,15 @@ Event = Annotated[
     str | None,
     typer.Option("--event", metavar="COL", help="With --loss cox: column that is 1 if the event was observed, else 0."),
 ]
-Task = Annotated[str, typer.Option("--task", "-t", metavar="COL", help="Column that identifies the task.")]
+Task = Annotated[
+    str,
+    typer.Option(
+        "--task",
+        "-t",
+        metavar="COL",
+        help="Column that identifies the task; of tasks with levels COL,COL (region,school).",
+    ),
+]
 Features = Annotated[
     str | None,
     typer.Option(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .data import Columns, InputError, about, design, labels, numbers, require
+from .levels import level_columns, with_levels
 from .options import number_rows
 from .table_files import read_table
 
@@ -49,11 +50,13 @@ def samples_of(
     model = model_chosen(fitted)
     columns = _with_roles(fitted, columns, target)
     classes = hasattr(model, "predict_proba")
-    texts = [name for name in (columns.task, columns.group, columns.target if classes else None) if name is not None]
+    roles = (*level_columns(columns.task), columns.group, columns.target if classes else None)
+    texts = [name for name in roles if name is not None]
     with about(data):
         table = read_table(
             [data], delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=[*texts, *columns.levels]
         )
+        table = with_levels(table, columns.task)
         require(table, [name for name in (columns.target,) if name is not None], "--target")
         roles = (columns.task, columns.weight, columns.group, *columns.features)
         require(table, [name for name in roles if name is not None], "the model")

@@ -31,6 +31,7 @@ from .data import (
     with_fills,
     with_level_of_missing,
 )
+from .levels import level_columns, with_levels
 from .options import listed, number_rows, tell
 from .table_files import files_of, is_parquet, read_table
 
@@ -122,12 +123,15 @@ def read_training(
     if group is not None and group_identical:
         raise InputError("--group and --group-identical: give one of them.")
     with about(*data):
-        texts = [name for name in (task, group, id, target if classes else None) if name is not None]
+        levels = level_columns(task)
+        texts = [name for name in (*levels, group, id, target if classes else None) if name is not None]
         if sample is not None and all(is_parquet(path) for path in files_of(data)):
             table = sampled(data, sample, seed, texts)
         else:
             table = read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, as_text=texts)
             table = table if sample is None else share_of(table, sample, seed)
+        table = with_levels(table, task)
+        inside = [name for name in levels if name != task] if task in table.columns else []
         if missing_level:
             require(table, [task, target], "--task and --target")
             table = with_level_of_missing(
@@ -138,7 +142,7 @@ def read_training(
             target=target,
             task=task,
             features=None if features is None else listed(features),
-            exclude=listed(exclude),
+            exclude=[*listed(exclude), *inside],
             weight=weight,
             group=group,
             id=id,

@@ -33,6 +33,7 @@ from .data import (
     refuse_nested,
     require,
 )
+from .levels import level_columns, with_levels
 from .models import ModelFile, load
 from .table_files import check_ending, csv_text, is_parquet, read_table, records, table_bytes
 
@@ -115,7 +116,9 @@ def predict(
         _check_interval(fitted, interval)
         columns = _with_offset(fitted, _asked(fitted, columns, task), offset, exposure)
         name = id or columns.id
-        texts = [text for text in (columns.task, name, *columns.levels) if text is not None]
+        texts = [
+            text for text in (*level_columns(columns.task), columns.task, name, *columns.levels) if text is not None
+        ]
         wanted = [*columns.features, *texts, *(one for one in (columns.offset, columns.exposure) if one is not None)]
         why = "--stream" if stream else too_large(data, wanted)
         how = (unknown_task or fitted.unknown_task, drop_missing, interval)
@@ -182,6 +185,7 @@ def _predictions(
 ) -> Any:
     """Columns task and prediction, in the order of the table; its rows are the index (several of each in the wide form)."""
     pd = pandas()
+    table = with_levels(table, columns.task)
     free = _unused(fitted, columns) if level is None else {}  # intervals: models without a fold may use any
     needed = [name for name in columns.features if name not in free]
     require(table, needed, f"the model needs {len(needed)} feature column(s)")

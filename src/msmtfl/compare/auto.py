@@ -22,7 +22,7 @@ from .._estimators.fitted import TaskLevelWarning, check_use, choice_of, forget,
 from .._estimators.grid_search import GridSearch
 from .._estimators.regression import MultiTaskLinear
 from .choosing import RULES, choose_family
-from .run import contest, default_models, read_models
+from .run import default_models, read_models, run_comparison
 
 __all__ = ["AUTOMATIC", "MultiTaskAuto", "MultiTaskAutoClassifier", "choice_of", "choose_family"]
 
@@ -116,7 +116,7 @@ class _Auto(MultiTaskModel):
         )
         loss = loss_of(self)
         models = read_models(self.models, _able(known, X), loss)
-        found = contest(
+        found = run_comparison(
             X,
             y,
             task=task,

@@ -1,4 +1,4 @@
-"""The contest of models: all are given the same folds and predict the same rows; those that clearly lose may drop out.
+"""A comparison of models: all are given the same folds and predict the same rows; those that clearly lose may drop out.
 
 What comes of it is a `Comparison`.
 """
@@ -52,7 +52,7 @@ from .points import Points, searches
 from .scoring import Cells, OfFold
 from .work import Job, Said, Work, elsewhere, fit, fit_without, pays, search, slowest_first
 
-__all__ = ["compare_models", "contest", "default_models", "read_models"]
+__all__ = ["compare_models", "default_models", "read_models", "run_comparison"]
 
 HOPELESS, MARGIN = 2.5, 0.05  # standard errors, and share of the error, by which a model that is screened out loses
 SAID_ELSEWHERE = (
@@ -202,7 +202,7 @@ def compare_models(
     >>> result.best, result.auc_by_task.shape
     ('pooled lasso', (2, 3))
     """
-    return contest(
+    return run_comparison(
         X,
         y,
         task=task,
@@ -228,7 +228,7 @@ def compare_models(
 
 
 @dataclass(frozen=True, eq=False)
-class Contest:
+class ComparisonRun:
     """A comparison, the searches that were fitted to all data for it, and what these have warned of."""
 
     comparison: Comparison
@@ -236,7 +236,7 @@ class Contest:
     warned: dict[str, list[tuple[str, type[Warning]]]]
 
 
-def contest(
+def run_comparison(
     X: Any,
     y: Any,
     *,
@@ -259,7 +259,7 @@ def contest(
     offset: Any = None,
     intercepts: str = "task",
     loss: str = "squared",
-) -> Contest:
+) -> ComparisonRun:
     """See `compare_models`."""
     flags = {"leave_one_task_out": leave_one_task_out, "standardize": standardize, "screen": screen, "nested": nested}
     for name, flag in flags.items():
@@ -353,7 +353,7 @@ def contest(
     if not nested:
         seed = int(random_state) if isinstance(random_state, (int, np.integer)) else 0
         result = run.corrected(result, seed)
-    return Contest(result, run.fitted, run.warned)
+    return ComparisonRun(result, run.fitted, run.warned)
 
 
 _whose: ContextVar[str | None] = ContextVar("whose", default=None)  # search is under way

@@ -21,10 +21,10 @@ from .._objective.penalties import Penalty
 from .._objective.problem import Problem
 from .._paths.early_stopping import as_if_ended
 from .._paths.grid import Grid
+from .._paths.grid_stages import GridStages, Wanted
 from .._paths.stage_paths import gathered
 from .._paths.surface import Surface
 from .._paths.validation.held_out import HeldOut
-from .._paths.walk import Walk, Wanted
 from .._runtime.progress import Listener, Progress, one_blas_thread
 from .._solvers.arguments import read_factors
 from .._solvers.make_problem import training
@@ -195,8 +195,8 @@ class RemoteStages:
 # ------------------------------------------------------------------ all stages that come next at a time
 
 
-class RemoteWalk(Walk):
-    """A walk over a grid whose stages are solved together with those of other walks. By place: where a stage stands among
+class RemoteGridStages(GridStages):
+    """The stages of a grid that are solved together with those of other grids. By place: where a stage stands among
     all that were asked for, and what the tasks say of it, (m,) each."""
 
     def __init__(self, problem: Problem, grid: Grid, max_stages: int):
@@ -227,15 +227,17 @@ class RemoteSurface:
     ):
         self.grid, self.workers, self.max_iter = grid, workers, max_iter
         problems = [problem, *(workers.training(problem, f) for f in range(folds))]
-        self.walks = [RemoteWalk(one, grid, max_stages) for one in problems]
+        self.solvers = [RemoteGridStages(one, grid, max_stages) for one in problems]
         self.levels: list[list[Any]] = [[] for _ in workers.tasks]  # futures of what a task has found, round by round
         self.count = 0  # stages asked for
 
     def run(self, progress: Progress) -> None:
         """All points, as far as their stages are known; then those that are not, and so on."""
-        steps = len(self.grid.lams) * len(self.walks)
+        steps = len(self.grid.lams) * len(self.solvers)
         points = {
-            (p, k, l): walk.point(k, l) for p, walk in enumerate(self.walks) for k, l in np.ndindex(self.grid.shape)
+            (p, k, l): solver.point(k, l)
+            for p, solver in enumerate(self.solvers)
+            for k, l in np.ndindex(self.grid.shape)
         }
         waiting = {key: next(point) for key, point in points.items()}
         progressed = 0.0
@@ -244,12 +246,12 @@ class RemoteSurface:
             still = {}
             for key, wanted in waiting.items():
                 p, k, l = key
-                walk = self.walks[p]
+                solver = self.solvers[p]
                 try:
-                    place = walk.find(wanted)
+                    place = solver.find(wanted)
                     still[key] = wanted if place is None else points[key].send(place)
                 except StopIteration as end:
-                    walk.points[k, l] = end.value
+                    solver.points[k, l] = end.value
             waiting = still
             done = steps * (1.0 - len(waiting) / len(points))
             progress.step(done - progressed)
@@ -273,10 +275,10 @@ class RemoteSurface:
 
     def _message(self, questions: list[tuple[int, int, Wanted]], i: int) -> StageRequest:
         """What task i is asked."""
-        d = self.walks[0].problem.d
+        d = self.solvers[0].problem.d
         parts = [slice(*np.searchsorted(wanted.eased, [i * d, (i + 1) * d])) for *_, wanted in questions]
         both = list(zip(questions, parts, strict=True))
-        before = [NONE if wanted.before < 0 else self.walks[p].asked[wanted.before] for p, _, wanted in questions]
+        before = [NONE if wanted.before < 0 else self.solvers[p].asked[wanted.before] for p, _, wanted in questions]
         return StageRequest(
             np.array([p for p, *_ in questions], dtype=np.int16),
             np.array([self.grid.lams[k] for _, k, _ in questions]),
@@ -294,24 +296,24 @@ class RemoteSurface:
                 (*mine[s], one.status[s], one.error[s], one.gap[s], one.unique[s])
                 for mine, one in zip(coefs, found, strict=True)
             ]
-            self.walks[p].take(wanted, self.count + s, answers)
+            self.solvers[p].take(wanted, self.count + s, answers)
         self.count += len(questions)
 
     def surface(self, tol: float) -> Surface:
         """That of all rows, with certificates."""
-        walk = self.walks[0]
-        n, yy = (np.array([getattr(design, name) for design in walk.problem.designs]) for name in ("n", "yy"))
+        solver = self.solvers[0]
+        n, yy = (np.array([getattr(design, name) for design in solver.problem.designs]) for name in ("n", "yy"))
         unit = float((0.5 * yy / n).sum())
-        gaps = np.array([over_unit(gap, unit) for gap in (np.array(walk.gap) / n).sum(axis=1)])
-        surface = gathered(walk.problem, self.grid, [walk], tol)
-        return surface.proven(np.array(walk.error), gaps, np.array(walk.unique))
+        gaps = np.array([over_unit(gap, unit) for gap in (np.array(solver.gap) / n).sum(axis=1)])
+        surface = gathered(solver.problem, self.grid, [solver], tol)
+        return surface.proven(np.array(solver.error), gaps, np.array(solver.unique))
 
     def held_out(self) -> HeldOut:
         """Errors on the rows held out, of every fold."""
         folds = []
-        for walk, weight in zip(self.walks[1:], self.workers.held_out(), strict=True):
-            surface = gathered(walk.problem, self.grid, [walk], 0.0)
-            mse = np.moveaxis(np.array(walk.error)[surface.last], -1, 0)
+        for solver, weight in zip(self.solvers[1:], self.workers.held_out(), strict=True):
+            surface = gathered(solver.problem, self.grid, [solver], 0.0)
+            mse = np.moveaxis(np.array(solver.error)[surface.last], -1, 0)
             folds.append((mse, weight, None, surface.complete))
         return HeldOut.of(folds)
 
@@ -349,12 +351,12 @@ class SearchOnWorkers:
     ) -> tuple[Surface, HeldOut | None]:
         """All data and the folds go along the grid together."""
         model = self.model
-        walks = RemoteSurface(
+        remote = RemoteSurface(
             problem, grid, self.workers, model._stages(), model.max_iter or 0, self.workers.data.folds
         )
-        walks.run(progress)
-        held_out = as_if_ended(walks.held_out(), model._front(grid, folds), problem, model.scoring) if folds else None
-        return walks.surface(model.tol), held_out
+        remote.run(progress)
+        held_out = as_if_ended(remote.held_out(), model._front(grid, folds), problem, model.scoring) if folds else None
+        return remote.surface(model.tol), held_out
 
     def _refit(self, problem: Problem, surface: Surface, k: int, l: int, grams: Any) -> tuple[Solution, Penalty]:
         return self.model._refit(problem, surface, k, l, grams, RemoteStages(problem, self.workers))

@@ -210,9 +210,9 @@ class DaskMSMTFL(OnCluster):
                         stop=progress.stop,
                     )
                 else:
-                    walks = RemoteSurface(problem, grid, workers, model.max_stages, model.max_iter or 0, 0)
-                    walks.run(progress)
-                    surface = walks.surface(model.tol)
+                    remote = RemoteSurface(problem, grid, workers, model.max_stages, model.max_iter or 0, 0)
+                    remote.run(progress)
+                    surface = remote.surface(model.tol)
         self._note_messages(workers)
         return surface
 

@@ -39,7 +39,10 @@ def checked_model(model: Any, n_jobs: Any, verbose: Any, classes: bool = False, 
     """The model that is meant; of a fitted MultiTaskAuto the one that it chose."""
     model = model_chosen(model)
     if is_model(model) and is_classifier(model) and not classes:
-        raise TypeError(f"{type(model).__name__} is a classifier; these intervals are of regressions only.")
+        raise TypeError(
+            f"{type(model).__name__} is a classifier; these intervals are of regressions only. split_intervals takes "
+            "classifiers."
+        )
     if not is_model(model):
         raise TypeError(f"give a model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step.")
     if hasattr(model, "models"):  # it chooses among them, and has not yet
@@ -55,7 +58,9 @@ def checked_model(model: Any, n_jobs: Any, verbose: Any, classes: bool = False, 
 
 def check_squared(model: Any) -> None:
     if loss_of(model) != "squared":
-        raise ValueError(f"intervals are those of least squares; the model has loss={model.loss!r}.")
+        raise ValueError(
+            f"these intervals are those of least squares; the model has loss={model.loss!r}. split_intervals takes it."
+        )
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,18 @@ covariance 2 diag(s) - diag(s) C^-1 diag(s) (Candes, Fan, Janson and Lv 2018, Jo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotri
 from sklearn.covariance import ledoit_wolf
 
-from .._data.designs import Floats
+from .._data.designs import Floats, Ints
 
-SWEEPS = 50  # of the coordinates of the knockoffs' distances; they settle in 5 to 15
-TOGETHER = 48  # coordinates after which the inverse is brought up to date, by a product of matrices
-SETTLED = 1e-4  # largest change of a distance in a sweep, relative
+STEPS = 50  # of Newton's method for the knockoffs' distances; they settle in 4 to 15
+SETTLED = 1e-2  # what the last step promised to gain in entropy: the next one would gain about its square
+ENOUGH, SHORTER, TINY = 0.1, 0.5, 1e-6  # the share of what is promised that a step has to gain; how it is shortened
 INSIDE = 1e-3  # how far distances stay from those at which a feature and its knockoff would be bound to each other
 
 
@@ -34,59 +37,107 @@ def covariance_near(own: Floats, n: float, common: Floats, share: float) -> Floa
     by_chance = (
         (1.0 - share) * float((1.0 + own**2).sum() - 2.0 * len(own)) / n
     )  # of normal columns; diagonals are known
-    weight = 1.0 if by_chance >= apart else by_chance / apart
+    if by_chance >= apart:
+        return common
+    weight = by_chance / apart
     return np.asarray(weight * common + (1.0 - weight) * own)
 
 
-def distances(cov: Floats) -> Floats:
+def distances(cov: Floats, start: Floats | None = None) -> Floats:
     """(d,): s, where cov - diag(s) are the covariances of features with knockoffs, such that the entropy of both together,
 
         log det(2 cov - diag(s)) + sum log s_j,
 
-    is largest (Gimenez and Zou 2019), by coordinate ascent. (s as large as possible, all alike or in sum, lets features be
-    told from combinations of knockoffs; Spector and Janson 2022, Annals of Statistics 50.)
+    is largest (Gimenez and Zou 2019), by Newton's method, from those of a similar covariance if they are known. (s as large
+    as possible, all alike or in sum, lets features be told from combinations of knockoffs; Spector and Janson 2022, Annals
+    of Statistics 50.)
     """
-    d = len(cov)
-    lowest = max(float(eigh(cov, eigvals_only=True, subset_by_index=[0, 0])[0]), 0.0)
-    s = np.full(d, max(min(1.0, lowest), INSIDE * 1e-3))
-    inverse = np.asarray(np.linalg.inv(2.0 * cov - np.diag(s)), dtype=np.float64)
-    for _ in range(SWEEPS):
-        before = s.copy()
-        for low in range(0, d, TOGETHER):
-            some = slice(low, min(low + TOGETHER, d))
-            columns = inverse[:, some].copy()
-            s[some] = _ascended(s[some], columns[some])
-            moved = s[some] - before[some]
-            bend = np.linalg.solve(np.eye(len(moved)) - moved[:, None] * columns[some], np.diag(moved))
-            inverse += columns @ (bend @ columns.T)  # Woodbury
-        if np.abs(s - before).max() <= SETTLED * s.max():
+    s = 1.0 / inverted(cholesky(cov)).diagonal() if start is None else start / (1.0 - INSIDE)
+    entropy, factor = _entropy(cov, s)
+    while factor is None:
+        s = SHORTER * s
+        entropy, factor = _entropy(cov, s)
+    for _ in range(STEPS):
+        inverse = inverted(factor)
+        slope, bend = 1.0 / s - inverse.diagonal(), inverse**2
+        bend[np.diag_indices_from(bend)] += 1.0 / s**2
+        step = cho_solve((cholesky(bend), True), slope, check_finite=False)
+        rise, length = float(slope @ step), 1.0
+        while True:
+            there = s + length * step
+            found, factor = _entropy(cov, there) if (there > 0.0).all() else (-np.inf, None)
+            if factor is not None and found >= entropy + ENOUGH * length * rise:
+                break
+            length *= SHORTER
+            if length < TINY:  # rounding: no better place is known
+                return (1.0 - INSIDE) * s
+        s, entropy = there, found
+        if rise <= SETTLED:
             break
     return (1.0 - INSIDE) * s
 
 
-def _ascended(s: Floats, inverse: Floats) -> Floats:
-    """Some of the distances after one ascent along each; `inverse` is the part that belongs to them."""
-    s, inverse = s.copy(), inverse.copy()
-    for j in range(len(s)):
-        step = (1.0 / inverse[j, j] - s[j]) / 2.0  # where 1 / s_j is the entry of the inverse
-        column = inverse[:, j]
-        inverse += np.outer(column, column) * (step / (1.0 - step * column[j]))
-        s[j] += step
-    return s
+def _entropy(cov: Floats, s: Floats) -> tuple[float, Floats | None]:
+    """Of features and knockoffs at these distances, and the Cholesky factor of 2 cov - diag(s), if it has one."""
+    joint = 2.0 * cov
+    joint[np.diag_indices_from(joint)] -= s
+    try:
+        factor = cholesky(joint)
+    except LinAlgError:
+        return -np.inf, None
+    return float(2.0 * np.log(factor.diagonal()).sum() + np.log(s).sum()), factor
 
 
-def law_of(cov: Floats) -> tuple[Floats, Floats]:
-    """A and B (d, d): knockoffs of samples X (n, d) with mean 0 and this covariance are X A + Z B', where Z (n, d) is
-    standard normal."""
-    s = distances(cov)
-    solved = cho_solve(cho_factor(cov), np.diag(s))  # cov^-1 diag(s)
-    values, vectors = eigh(2.0 * np.diag(s) - s[:, None] * solved)
-    # the symmetric root: signs and order of eigenvectors, and so the knockoffs drawn, differ between machines
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    return np.eye(len(cov)) - solved, np.asarray(root)
+def cholesky(A: Floats) -> Floats:
+    """The lower factor; what is above it is left as it is."""
+    return np.asarray(cho_factor(A, lower=True, check_finite=False)[0])
 
 
-def draw_knockoffs(X: Floats, random: np.random.Generator, cov: Floats) -> Floats:
-    """(n, d): Gaussian knockoffs of columns with mean 0, variance 1 and this covariance."""
-    kept, root = law_of(cov)
-    return np.asarray(X @ kept + random.standard_normal(X.shape) @ root.T)
+def inverted(factor: Floats) -> Floats:
+    """The inverse of a matrix of which the lower Cholesky factor is known."""
+    out, _ = dpotri(factor, lower=1)
+    low = np.tril(out, -1)
+    return np.asarray(low + low.T + np.diag(out.diagonal()))
+
+
+@dataclass(frozen=True)
+class Law:
+    """Knockoffs of samples X (n, d) with mean 0 and a covariance are X kept + Z root', where Z (n, d) is standard normal.
+
+    Attributes
+    ----------
+    s : (d,) the distances
+    kept, root : (d, d)
+    """
+
+    s: Floats
+    kept: Floats
+    root: Floats
+
+    @staticmethod
+    def of(cov: Floats, start: Floats | None = None) -> Law:
+        """The law for a covariance; `start` are the distances of a similar one."""
+        s = distances(cov, start)
+        inverse = inverted(cholesky(cov))
+        size = np.sqrt(s)
+        rest = -np.outer(size, size) * inverse  # 2 - size C^-1 size, which has a factor as s is inside
+        rest[np.diag_indices_from(rest)] += 2.0
+        root = size[:, None] * np.tril(cholesky(rest))  # one factor on all machines, unlike those of eigenvectors
+        return Law(s, np.eye(len(cov)) - inverse * s, root)
+
+    def draw(self, X: Floats, random: np.random.Generator) -> Floats:
+        """(n, d): knockoffs of columns with mean 0 and variance 1."""
+        return np.asarray(X @ self.kept + random.standard_normal(X.shape) @ self.root.T)
+
+
+class Laws:
+    """Laws of knockoffs of several tasks, whose correlations are near common ones."""
+
+    def __init__(self, common: Floats):
+        self.common, self.law = common, Law.of(common)
+
+    def near(self, own: Floats, vary: Ints, n: int, share: float) -> Law:
+        """Of a task with these correlations of the features that vary in it, n samples, and this share of all samples."""
+        whole = len(vary) == len(self.common)
+        cov = covariance_near(own, n, self.common if whole else self.common[np.ix_(vary, vary)], share)
+        return self.law if cov is self.common else Law.of(cov, self.law.s[vary])

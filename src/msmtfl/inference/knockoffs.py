@@ -40,7 +40,7 @@ from .._estimators.families import lassos_like
 from .._estimators.fitted import loss_of, require_offset
 from .._runtime.checks import check_count
 from .common import Samples, as_dense, checked_model, sliceable
-from .gaussian_knockoffs import covariance_near, covariance_of, draw_knockoffs
+from .gaussian_knockoffs import Laws, covariance_of
 from .knockoffs_of_sums import beside_drawn, check_sums, is_statistics, same_sums
 from .shared import SharedFeatures, least_declared
 
@@ -200,6 +200,7 @@ def beside_knockoffs(data: TaskData, random: np.random.Generator) -> tuple[Float
     common = np.eye(d)
     if anywhere.size:
         common[np.ix_(anywhere, anywhere)] = covariance_of(used[:, anywhere])
+    laws = Laws(common)
     few, two = [], np.zeros(d, dtype=bool)
     for i, rows in enumerate(parts):
         vary = np.flatnonzero(out[rows, :d].any(axis=0))
@@ -207,8 +208,8 @@ def beside_knockoffs(data: TaskData, random: np.random.Generator) -> tuple[Float
             continue
         unit = out[np.ix_(rows, vary)]
         own = unit.T @ unit / len(rows)
-        cov = covariance_near(own, len(rows), common[np.ix_(vary, vary)], len(rows) / len(used))
-        out[np.ix_(rows, d + vary)] = draw_knockoffs(unit, random, cov)
+        law = laws.near(own, vary, len(rows), len(rows) / len(used))
+        out[np.ix_(rows, d + vary)] = law.draw(unit, random)
         two[vary] |= [len(np.unique(column[:1000])) == 2 for column in unit.T]
         if len(rows) < vary.size:
             few.append(data.labels.tolist()[i])

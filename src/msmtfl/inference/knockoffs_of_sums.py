@@ -1,7 +1,7 @@
 """Sums of squares and products of features, Gaussian knockoffs and target, drawn where only those of features and target are
 known.
 
-Knockoffs of the samples X are X A + Z B', where Z (n, d) is standard normal (`law_of`). So the sums that a lasso needs are
+Knockoffs of the samples X are X A + Z B', where Z (n, d) is standard normal (`Law`). So the sums that a lasso needs are
 those of [X, y, Z]. With M = [X, y] about its means, M'M = L L', and Q an orthonormal basis of its columns, M = Q L', the
 part G = Z'Q is standard normal whatever the samples are, and so are the means of Z times the root of n. Hence
 
@@ -25,7 +25,7 @@ from .._data.statistics.moments import Moments
 from .._data.statistics.task_moments import Sums, TaskMoments
 from .._data.tables import names_of
 from .._estimators.fitted import loss_of
-from .gaussian_knockoffs import covariance_near, law_of
+from .gaussian_knockoffs import Law, Laws, covariance_near
 
 FOLDS = 5  # drawn, where the statistics are not of folds
 UNSEEN = 1e-10  # a sum of squares of columns of length 1 along a direction, below which there is none
@@ -107,11 +107,9 @@ def factor_of(sums: Floats, rank: int) -> Floats:
     return np.asarray(unit[:, None] * vectors * (np.sign(largest) * np.sqrt(values[seen])))
 
 
-def draw_sums(
-    sums: Floats, mean: Floats, n: int, law: tuple[Floats, Floats], random: np.random.Generator
-) -> tuple[Floats, Floats]:
+def draw_sums(sums: Floats, mean: Floats, n: int, law: Law, random: np.random.Generator) -> tuple[Floats, Floats]:
     """Sums about the means (2 d + 1, 2 d + 1), and means, of [X, knockoffs, y], from those of n samples [X, y]."""
-    kept, root = law
+    kept, root = law.kept, law.root
     d = len(kept)
     factor = factor_of(sums, n - 1)
     G = random.standard_normal((d, factor.shape[1]))
@@ -200,16 +198,16 @@ def beside_drawn(data: MomentData, random: np.random.Generator) -> SumsBesideKno
     labels, d = data.labels.tolist(), data.d
     units = [Unit.of(task) for task in data.tasks]
     owns = [unit.applied(task)[0][:d, :d] / task.n for unit, task in zip(units, data.tasks, strict=True)]
-    common = common_correlations(owns, [task.rows for task in data.tasks])
+    laws = Laws(common_correlations(owns, [task.rows for task in data.tasks]))
     found: list[dict[Any, TaskMoments]] = [{} for _ in range(max(len(data.folds), FOLDS))]
     few = []
     for label, task, unit, own in zip(labels, data.tasks, units, owns, strict=True):
         vary = np.flatnonzero(unit.varies[:d])
-        at = np.ix_(vary, vary)
-        law = np.zeros((d, d)), np.zeros((d, d))
+        law = Law(np.zeros(d), np.zeros((d, d)), np.zeros((d, d)))
         if vary.size:
-            share = task.rows / sum(one.rows for one in data.tasks)
-            law[0][at], law[1][at] = law_of(covariance_near(own[at], task.rows, common[at], share))
+            at, share = np.ix_(vary, vary), task.rows / sum(one.rows for one in data.tasks)
+            near = laws.near(own[at], vary, task.rows, share)
+            law.kept[at], law.root[at] = near.kept, near.root
         if task.rows < vary.size:
             few.append(label)
         parts = [fold[label] if label in fold else None for fold in data.folds]  # noqa: SIM401 (no dict)

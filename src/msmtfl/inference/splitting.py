@@ -3,32 +3,34 @@ which had no part in that, estimates (Cox 1975, Biometrika 62; Wasserman and Roe
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 from scipy.special import stdtr, stdtrit
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 
 from .._data.designs import Floats, Ints
 from .._data.tables import warn_user
-from .._estimators.fitted import require_offset
+from .._estimators.fitted import loss_of, require_offset
+from .._objective.losses import LOGISTIC
+from .._objective.problem import Problem
 from .._paths.discoveries import benjamini_hochberg
 from .._runtime.cards import Card
 from .._runtime.checks import check_level
 from .._runtime.progress import one_blas_thread
 from .common import (
     Samples,
-    check_squared,
     checked_model,
     dense_rows,
     draw_halves,
     to_pandas,
 )
+from .loss_intervals import DEPENDENT, FEW, TIED, intervals_within
 
-DEPENDENT = 1e-10  # share of the largest pivot at which columns are linearly dependent
 SHOWN = 20  # entries in a print-out
 
 
@@ -43,14 +45,15 @@ class SplitIntervals(Card):
     Attributes
     ----------
     estimate : ndarray of shape (2, m, d)
-        Least-squares coefficients of the features selected in a task, per split; NaN where a feature is not
-        selected, or where there is no interval.
+        Coefficients without a penalty of the features selected in a task, per split: least squares or, under
+        another loss, those that minimise it (log odds, logarithms of rates or of hazards); NaN where a feature
+        is not selected, or where there is no interval.
     lower : ndarray of shape (2, m, d)
         Lower ends of the intervals.
     upper : ndarray of shape (2, m, d)
         Upper ends of the intervals.
     p_value : ndarray of shape (2, m, d)
-        Of the t test that this least-squares coefficient is 0.
+        Of the test that this coefficient, within the features selected, is 0.
     p_adjusted : ndarray of shape (2, m, d)
         p-values adjusted by Benjamini and Hochberg over all entries (task, feature) of a split: those of at
         most 0.1 have a false discovery rate of 0.1 among the entries selected.
@@ -66,6 +69,8 @@ class SplitIntervals(Card):
         Labels of the tasks, in the order of the second axis of `estimate`.
     features : ndarray of shape (d,)
         Names of the features, in the order of the third axis of `estimate`.
+    loss : str, default="squared"
+        The name of the loss that estimates minimise.
 
     Examples
     --------
@@ -91,6 +96,7 @@ class SplitIntervals(Card):
     level: float
     tasks: np.ndarray
     features: np.ndarray
+    loss: str = "squared"
 
     def to_frame(self) -> Any:
         """Return a pandas table with one line per interval: an entry (task, feature) that both halves select has two.
@@ -115,16 +121,20 @@ class SplitIntervals(Card):
     def __repr__(self) -> str:
         known = np.isfinite(self.estimate)
         counts = known.sum(axis=(1, 2))
+        what = (
+            "the least-squares coefficient" if self.loss == "squared" else f"the coefficient ({self.loss}, no penalty)"
+        )
         lines = [
             f"{100 * self.level:g} % intervals of coefficients: {counts[0]} in split 1, {counts[1]} in split 2",
-            "covered: the least-squares coefficient of a feature within the features selected in its task, on samples that",
-            "had no part in the selection. Nothing is said of features that were not selected. The splits are two answers,",
-            "each valid by itself: do not average them, and do not pick the better one.",
+            f"covered: {what} of a feature within the features selected in its task, on samples that",
+            "had no part in the selection. It is not 0 where a feature stands in for one that was not selected. Nothing is",
+            "said of features that were not selected. The splits are two answers, each valid by itself:",
+            "do not average them, and do not pick the better one.",
         ]
         entries = np.argwhere(known.any(axis=0))
         if len(entries):
             width = max(len(self._named(i, j)) for i, j in entries[:SHOWN])
-            lines.append(f"{'':{width}}  {'split 1':^24}  {'split 2':^24}")
+            lines.append(f"{'':{width}}  {'split 1':^24}  {'split 2':^24}".rstrip())
             lines += [
                 f"{self._named(i, j):{width}}  {self._shown(0, i, j):^24}  {self._shown(1, i, j):^24}".rstrip()
                 for i, j in entries[:SHOWN]
@@ -161,21 +171,25 @@ def split_intervals(
 
     A clone of the estimator is fitted to a random half of every task's samples, which selects features; a CV
     estimator chooses its parameters on that half, too. On the other half the coefficients of the features
-    selected in a task (and its intercept) are estimated by least squares, with intervals of Student's t of
-    n - k degrees of freedom, k being the number of coefficients. Then the halves change places. Both results
-    are shown side by side; they are never averaged.
+    selected in a task (and its intercept) are estimated without a penalty, by least squares or by what
+    minimises the model's loss, with intervals of Student's t of n - k degrees of freedom, k being the number
+    of coefficients. Then the halves change places. Both results are shown side by side; they are never averaged.
 
-    What an interval covers is the least-squares coefficient **within the features selected in that task**:
+    What an interval covers is the coefficient **within the features selected in that task**:
     the effect given the other selected features, not given all of them. It holds for features without
-    effect, too, whichever way they were selected. It supposes that the noise of a task has the same variance
-    everywhere (with weights: inversely proportional to them), and about normal noise where there are few
-    samples.
+    effect, too, whichever way they were selected; but the coefficient covered is not 0 where such a feature is
+    correlated with one that matters and was not selected, for which it stands in. A small p-value says that
+    the feature tells something beside the selected ones. With squared loss it is supposed that the noise of a
+    task has the same variance everywhere (with weights: inversely proportional to them), and about normal noise
+    where there are few samples. Under other losses nothing is supposed of the variance (standard errors are
+    those of the sandwich, HC3), but there have to be some more samples; with loss="cox" the hazards are to be
+    proportional, and standard errors are those of the partial likelihood.
 
     Parameters
     ----------
     estimator : estimator
-        MSMTFL, LassoMTL, L12MTL, DirtyMTL, SharedMTL or the CV class of one of them, with squared loss. It
-        need not be fitted.
+        MSMTFL, LassoMTL, L12MTL, DirtyMTL, SharedMTL, the CV class or the classifier of one of them, with any
+        loss; of two classes. It need not be fitted.
     X : DataFrame, ndarray or sparse matrix of shape (N, d)
         Samples of all tasks. A table or an array may have a column that identifies the task
         (see `task_column`).
@@ -217,27 +231,31 @@ def split_intervals(
     2  north      x3      1   -1.3   -0.6
     3  north      x3      2   -1.3   -0.7
     """
-    estimator = checked_model(estimator, None, False)
+    estimator = checked_model(estimator, None, False, classes=True)
     require_offset(estimator, offset)
-    check_squared(estimator)
     check_level(level)
     with one_blas_thread():
-        data = clone(estimator)._make_problem(X, y, task, sample_weight, offset).data
+        problem = clone(estimator)._make_problem(X, y, task, sample_weight, offset)
+        data = problem.data
+        if data.classes > 1:
+            raise ValueError(
+                f"there are {data.classes} classes, and a coefficient for each. Intervals are of two classes: ask about one "
+                "class against the rest, y == label."
+            )
         samples = Samples.read(estimator, X, y, task, sample_weight, groups, offset)
-        halves = draw_halves(data, groups, 1, check_random_state(random_state))
+        halves = draw_halves(data, groups, 1, check_random_state(random_state), problem.loss)
         shape = (2, data.m, data.d)
         estimate, lower, upper, p_value, p_adjusted = np.full((5, *shape), np.nan)
         support, n_estimating = np.zeros(shape, dtype=bool), np.zeros(shape[:2], dtype=np.intp)
         lost: dict[str, list[str]] = {}
         for split, half in enumerate(halves):
             support[split] = np.atleast_2d(samples.fit(estimator, half).coef_) != 0.0
-            for i, of_task in enumerate(data.tasks):
-                places, S = np.flatnonzero(~half[of_task.rows]), np.flatnonzero(support[split, i])
-                n_estimating[split, i] = len(places)
-                rows = dense_rows(of_task, places, S, estimator.fit_intercept)
-                found = least_squares_intervals(*rows, level, int(estimator.fit_intercept), half=True)
+            n_estimating[split] = [np.count_nonzero(~half[of_task.rows]) for of_task in data.tasks]
+            parts = _least_squares if problem.loss.squared else intervals_within
+            for i, found in enumerate(parts(problem, ~half, support[split], level, bool(estimator.fit_intercept))):
+                S = np.flatnonzero(support[split, i])
                 if isinstance(found, str):
-                    lost.setdefault(found, []).append(f"{of_task.label!r} (split {split + 1})")
+                    lost.setdefault(found, []).append(f"{data.labels.tolist()[i]!r} (split {split + 1})")
                 else:
                     estimate[split, i, S], lower[split, i, S], upper[split, i, S], p_value[split, i, S] = found
             p_adjusted[split] = benjamini_hochberg(p_value[split])
@@ -258,7 +276,17 @@ def split_intervals(
         level=float(level),
         tasks=data.labels,
         features=data.features,
+        loss=LOGISTIC if is_classifier(estimator) else loss_of(estimator),
     )
+
+
+def _least_squares(
+    problem: Problem, keep: np.ndarray, support: np.ndarray, level: float, centre: bool
+) -> Iterator[Floats | str]:
+    """As `intervals_within`, of the squared loss."""
+    for of_task, used in zip(problem.data.tasks, support, strict=True):
+        rows = dense_rows(of_task, np.flatnonzero(keep[of_task.rows]), np.flatnonzero(used), centre)
+        yield least_squares_intervals(*rows, level, int(centre), half=True)
 
 
 def least_squares_intervals(X: Floats, y: Floats, level: float, more: int, half: bool = False) -> Floats | str:
@@ -270,15 +298,13 @@ def least_squares_intervals(X: Floats, y: Floats, level: float, more: int, half:
     degrees = n - k - more
     if degrees < 1:
         if half:
-            few = "half of its samples are no more than the features selected (and the intercept)"
-            return f"{few}. A larger lam selects fewer"
+            return FEW
         return "its samples are no more than its features (and the intercept)"
     length = np.linalg.norm(X, axis=0)
     length[length == 0.0] = 1.0
     Q, R, order = qr(X / length, mode="economic", pivoting=True)
     if abs(R[-1, -1]) <= DEPENDENT * max(abs(R[0, 0]), 1.0):
-        where = "on the estimating half the features selected" if half else "its features"
-        return f"{where} are linearly dependent, or one is constant"
+        return TIED if half else "its features are linearly dependent, or one is constant"
     start = Q.T @ y
     inverse = solve_triangular(R, np.eye(k))
     estimate, spread = np.empty(k), np.empty(k)

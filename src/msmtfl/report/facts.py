@@ -154,9 +154,8 @@ class ModelFacts:
 
     @property
     def intervals_known(self) -> bool:
-        """Whether there are intervals of the coefficients of such a model: those of least squares on what it selects."""
-        squared = not self.classes and loss_of(self.model) == "squared"
-        return squared and hasattr(self.model, "penalty_factors")
+        """Whether there are intervals of the coefficients of such a model: those without a penalty of what it selects."""
+        return len(self.classes) <= 2 and hasattr(self.model, "penalty_factors")
 
     # ------------------------------------------------------------------ effects
 

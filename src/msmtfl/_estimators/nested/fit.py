@@ -26,6 +26,11 @@ from ..added_tasks import AddTaskMixin, entries_given
 from ..streaming import PartialFitMixin
 
 
+def named(task_column: Any) -> bool:
+    """Whether several columns are named."""
+    return isinstance(task_column, (list, tuple)) and all(isinstance(name, str) for name in task_column)
+
+
 class Nested(AddTaskMixin):
     """What fits and searches have in common: they solve for what is common and for the effects of all values of all levels,
     and are about the sums to the outside."""
@@ -59,8 +64,7 @@ class Nested(AddTaskMixin):
 
     def _levels(self, problem: Problem) -> TaskLevels:
         """Those of the tasks, with a warning of what cannot be told apart."""
-        names = self.task_column if isinstance(self.task_column, (list, tuple)) else None
-        found = TaskLevels.of(problem.data.labels, names, self.nested)
+        found = TaskLevels.of(problem.data.labels, self._level_names(), self.nested)
         single = [k for k, count in enumerate(found.counts.tolist()) if count == 1]
         if single and len(found.counts) > 1:
             name, value = found.names[single[0]], str(found.values[single[0]][0])
@@ -87,13 +91,19 @@ class Nested(AddTaskMixin):
 
     def _found_levels(self, problem: Problem) -> TaskLevels:
         """The same as `_levels`, which has warned already."""
-        names = self.task_column if isinstance(self.task_column, (list, tuple)) else None
-        return TaskLevels.of(problem.data.labels, names, bool(self.nested))
+        return TaskLevels.of(problem.data.labels, self._level_names(), bool(self.nested))
+
+    def _level_names(self) -> Any:
+        """What the task columns are called, which the command names in one text."""
+        given = self.task_column
+        return (
+            [name.strip() for name in given.split(",")] if isinstance(given, str) else given if named(given) else None
+        )
 
     def _warn(self, solution: Solution, problem: Problem) -> None:
         super()._warn(solution, problem)
         undetermined = any(map(len, solution.stages[-1].ambiguous))
-        if undetermined and self.kind == RIDGE and self.lam_common_ == 0.0 and problem.m > 1:
+        if undetermined and self.lam_common_ == 0.0 and problem.m > 1:
             warn_user(
                 "the samples of all tasks together do not determine the common values: features are dependent, or there are "
                 "more of them than samples. One of several solutions is returned. Give lam_common > 0, or let NestedMTLCV "
@@ -221,8 +231,8 @@ class NestedFit(Nested):
         self._check_common()
         for name in ("lam", "lam_common"):
             if getattr(self, name) is not None:
-                zero = name == "lam_common" and self.kind == RIDGE
-                check_positive(name, getattr(self, name), allow_inf=name == "lam_common", allow_zero=zero)
+                common = name == "lam_common"
+                check_positive(name, getattr(self, name), allow_inf=common, allow_zero=common)
         check_positive("theta", self.theta, allow_inf=True)
         check_count("max_stages", self.max_stages)
         if self.kind == RIDGE and np.isfinite(self.theta):

@@ -89,7 +89,8 @@ class NestedMTLCV(NestedSearch, FromMomentsMixin):
         default 0.3, 1 and inf; with kind="ridge" by default 0.01, 0.1, 1, 10 and inf. With more than
         one such level all combinations are tried.
     lam_commons : array-like, optional
-        With kind="sparse" ratios of lam_common to lam in the same units, by default 0.2 and 1. With
+        With kind="sparse" ratios of lam_common to lam in the same units, by default 0 (if there are
+        more than two samples for every feature), 0.2 and 1, and a column of separate lassos. With
         kind="ridge" ridges on what is common: by default 0, or, if there are not more than two
         samples for every feature, 0.001, 0.01 and 0.1 times the mean over features of the sum of
         squares of a column over all tasks.

@@ -27,8 +27,9 @@ from .points import PointPaths, PointSurface
 
 SHARE = 1e-2  # of the largest strength, where the lams of the sparse penalty end
 # Sparse: lam_common / lam and lam_upper / lam, in units in which noise has the same chance in all levels: the root of the
-# number of tasks that a value has. inf leaves a level out, so that the flat model is among those that are compared.
-COMMONS, UPPERS = (0.2, 1.0), (0.3, 1.0, np.inf)
+# number of tasks that a value has. inf leaves a level out, so that the flat model is among those that are compared. 0 is
+# tried where there are more than CROWDED samples for every feature.
+COMMONS, UPPERS = (0.0, 0.2, 1.0), (0.3, 1.0, np.inf)
 # Ridge: lam relative to the mean sum of squares of a column in a task, lam_upper / lam, and lam_common relative to the mean
 # sum of squares of a column in all tasks (0 where there are more than CROWDED samples for every feature).
 LARGEST, SMALLEST = 1e3, 1e-3
@@ -140,9 +141,8 @@ def nested_grid(
     chosen = list(product(upper, repeat=count - 1))
     if kind == RIDGE:
         return _ridge_grid(problem, levels, lams, commons, chosen)
-    ratios = np.unique(read_ratios(COMMONS if commons is None else commons, "lam_commons", ends=True))
-    if not (ratios > 0.0).all():
-        raise ValueError(f"lam_commons are ratios here, which must be greater than 0; got {commons!r}.")
+    few = counted(problem)[1].sum() <= CROWDED * problem.d
+    ratios = np.unique(read_ratios(COMMONS[int(few) :] if commons is None else commons, "lam_commons", ends=True))
     unit = units_of(levels, kind)
     columns = [np.array([common, *above, 1.0]) * unit for common, above in product(ratios, chosen)]
     if commons is None and uppers is None:

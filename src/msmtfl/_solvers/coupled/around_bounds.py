@@ -41,6 +41,7 @@ HALVINGS = 30
 RESTS = 20  # times that features may come to rest on the way
 SMALL = 1e-6  # a coefficient, as a correlation, that may be 0
 INSIDE = 1e-9  # share by which the gradients of features at rest are smaller than they may be
+NEARLY = 1e-9  # how far from the bounds sums of parts may be on the way
 NUDGES = 8  # of a sum by one unit in its last place
 NOISE, HIDDEN = 1e-14, 1e-11  # of the objective: what rounding may hide, of one value and of steps near the end
 
@@ -293,7 +294,11 @@ class Bounded(Generic[Stage]):
         return self.form.coefs(P)
 
     def value(self, penalty: Stage, P: Floats) -> float:
-        return self.form.value(penalty, P)
+        W = self.form.coefs(P)
+        box = self.box if W.shape == self.box.low.shape else self.box.on(self.features)
+        slack = NEARLY * (1.0 + np.abs(W))
+        out = ((box.low - slack > W) | (box.high + slack < W)).any()
+        return float("inf") if out else self.form.value(penalty, P)
 
     def on(self, penalty: Stage, features: Ints) -> Stage:
         self.features = features

@@ -244,6 +244,19 @@ class StackedGrams:
         return self.weighed is not None or at_hand((*self.together, *self.apart))
 
 
+class MadeGrams(StackedGrams):
+    """The same of tasks whose Gram matrices G (m, d, d) are made already."""
+
+    def __init__(self, designs: Sequence[Design], G: Floats, n_jobs: int | None = None):
+        super().__init__(designs, n_jobs=n_jobs)
+        self.made = G
+
+    @cached_property
+    def weighed(self) -> Weighed | None:
+        few = all(x.d <= WHOLE_BELOW or x.order >= x.d for x in self.designs)
+        return Weighed(self.stacked.scale[:, None, None] * self.made, True) if few else None
+
+
 class _Together(Lassos):
     """The lasso in (b, V) as it stands."""
 

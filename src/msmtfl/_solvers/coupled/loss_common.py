@@ -8,9 +8,13 @@ import numpy as np
 
 from ..._data.designs import Floats, Ints
 from ..._objective.problem import Problem
-from .around_bounds import around, forces_of, within
-from .common_part import Stacked, StackedGrams, StackedLassos
+from ..lassos.bounded import BoundedLassos
+from ..lassos.lasso_solver import OVERRUN, SLID
+from ..lassos.proximal_newton import LossLassos
+from .around_bounds import around, forces_of, lasso_forces, within
+from .common_part import MadeGrams, Stacked, StackedGrams, StackedLassos
 from .newton_around import CommonStage, finite, mean_of_tasks
+from .parabolas import made_grams
 
 # ------------------------------------------------------------------ a common part
 
@@ -68,7 +72,9 @@ class _OfCommon:
         a, start, near = (self._by_class(x) for x in (penalty[0], P, aim))
         ridge = None if penalty[1] is None else self._by_class(penalty[1])
         for c, out in enumerate(self._by_class(found)):
-            grams = StackedGrams(problem.designs[c::K], n_jobs=self.n_jobs)
+            designs = problem.designs[c::K]
+            made = made_grams(designs)
+            grams = StackedGrams(designs, n_jobs=self.n_jobs) if made is None else MadeGrams(designs, made, self.n_jobs)
             lassos = StackedLassos(grams, units=problem.units[c::K], n_jobs=self.n_jobs)
             lassos.at(None if ridge is None else ridge[c].ravel())
             lassos.warm(start[c].ravel())
@@ -102,6 +108,9 @@ class LossCommon:
         self.newton = around(problem, _OfCommon(problem, n_jobs))
         self.ridge: Floats | None = None
         self.solver: Any = None
+        self.n_jobs = n_jobs
+        self.lassos: Any = None  # what has solved the last problem, if nothing was in common
+        self.weights: Floats | None = None  # of these lassos
 
     @property
     def finished(self) -> bool:
@@ -110,10 +119,14 @@ class LossCommon:
     @property
     def forces(self) -> Floats | None:
         """(m, d): multipliers of the bounds at the last solution, if there are any."""
+        if self.lassos is not None and self.weights is not None:
+            return lasso_forces(self.problem, 0.0, self.lassos.last, self.weights)
         return forces_of(self.newton)
 
     @property
     def slid(self) -> bool:
+        if self.lassos is not None:
+            return bool((self.lassos.status & SLID).any())
         inner = self.newton.inner
         return bool(inner is not None and getattr(inner, "inner", inner).slid)
 
@@ -124,15 +137,42 @@ class LossCommon:
     def warm(self, P: Floats) -> None:
         """Start the next solve from P instead of from the last solution."""
         self.newton.last = within(self.problem, np.reshape(P, self.newton.last.shape).copy())
+        self.lassos = None
 
     def solve(self, a: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, int]:
         """P for the weights a (p,), in sums; and the Newton steps."""
         shape = self.newton.last.shape
         ridge = None if self.ridge is None else self.ridge.reshape(shape)
         aim = None if reference is None else reference.reshape(shape)
-        P, steps = self.newton.solve((a.reshape(shape), ridge), aim, max_iter)
         self.solver = self.newton
+        if ridge is None and self._nothing_in_common(a.reshape(shape)):
+            return self._apart(a.reshape(shape), aim, max_iter)
+        self.lassos = None
+        P, steps = self.newton.solve((a.reshape(shape), ridge), aim, max_iter)
         return P.ravel(), steps
+
+    def _nothing_in_common(self, a: Floats) -> bool:
+        """Whether no feature can gain by a common part (see `StackedLassos`)."""
+        K = self.problem.classes
+        of_tasks = np.where(self.problem.learnable, a[K:], 0.0).reshape(-1, K, a.shape[1]).sum(axis=0)
+        return bool((a[:K] >= of_tasks * (1.0 - 1e-12)).all())
+
+    def _apart(self, a: Floats, aim: Floats | None, max_iter: int) -> tuple[Floats, int]:
+        """The same where there is nothing in common: every task on its own."""
+        problem, K = self.problem, self.problem.classes
+        if self.lassos is None:
+            more: dict[str, Any] = {"units": problem.units, "n_jobs": self.n_jobs}
+            box = problem.box
+            self.lassos = (
+                LossLassos(problem.designs, **more) if box is None else BoundedLassos(problem.designs, box, **more)
+            )
+            self.lassos.warm(self.newton.form.coefs(self.newton.last))
+        n = np.array([design.n for design in problem.designs])
+        weights = self.weights = a[K:] * n[:, None]
+        W, steps = self.lassos.solve(weights, None if aim is None else self.newton.form.coefs(aim), max_iter)
+        P = np.concatenate([np.zeros((K, problem.d)), W])
+        self.newton.last, self.newton.finished = P, not (self.lassos.status & OVERRUN).any()
+        return P.ravel(), int(steps.max())
 
 
 CommonGrams: TypeAlias = StackedGrams | LossGrams

@@ -40,6 +40,7 @@ FASTER = 1.5  # the power of the last change, from which on convergence is that 
 CLOSE = (
     1e-6  # a change of the linear predictors up to which steps need no line search: twice the root of what they gain
 )
+AT_HAND = 2**22  # entries of the features in work that are kept from one solve to the next
 NOISE = 1e-15  # of the objective: what rounding may hide
 
 Stage = TypeVar("Stage")  # the penalty of a stage, in the form in which a structure's solver takes it
@@ -84,6 +85,16 @@ class _Present:
     value: float
 
 
+@dataclass
+class _Kept:
+    """What is known of the point that the last solve has found."""
+
+    P: Floats
+    f: Floats
+    levels: Floats
+    loss: float
+
+
 class NewtonAround(Generic[Stage]):
     """Minimises the loss plus a penalty; each solve starts where the last one ended.
 
@@ -100,6 +111,9 @@ class NewtonAround(Generic[Stage]):
         self.finished, self.caution = True, 1.0
         self.inner: Any = None
         self.work: Ints = np.empty(0, dtype=np.intp)
+        self.kept: _Kept | None = None
+        self.ends: list[_Kept] = []  # where the last two solves have ended
+        self.sampled: tuple[bytes, Samples] | None = None  # those of the last features in work
 
     @cached_property
     def unit(self) -> float:
@@ -137,6 +151,7 @@ class NewtonAround(Generic[Stage]):
             if not settled:
                 break
         self.last = P
+        self.ends = [*self.ends[-1:], self.kept] if self.kept is not None else []
         return P.copy(), max(total, 1)
 
     def _start(self, penalty: Stage) -> Floats:
@@ -144,11 +159,36 @@ class NewtonAround(Generic[Stage]):
         P = np.where(self.live & np.isfinite(self.last), self.last, 0.0)
         if not P.any():
             return P
-        loss = sum(
-            0.5 * k * design.loss(w)
-            for k, design, w in zip(self.form.kappa, self.designs, self.form.coefs(P), strict=True)
-        )
-        return P if loss + self.form.value(penalty, P) <= self.unit else np.zeros_like(P)
+        if self.kept is not None and np.array_equal(P, self.kept.P):
+            loss = self.kept.loss
+        else:
+            parts = zip(self.form.kappa, self.designs, self.form.coefs(P), strict=True)
+            loss = sum(0.5 * k * design.loss(w) for k, design, w in parts)
+        value = loss + self.form.value(penalty, P)
+        return self._ahead(penalty, P, value) if value <= self.unit else np.zeros_like(P)
+
+    def _ahead(self, penalty: Stage, P: Floats, value: float) -> Floats:
+        """P, or a point as far beyond it as it is beyond the solution before, if that is better: paths go straight on."""
+        if len(self.ends) < 2 or self.sampled is None or self.ends[1] is not self.kept:
+            return P
+        before, now = self.ends
+        if not np.array_equal(P, now.P) or before.P[now.P == 0.0].any():
+            return P
+        f, to = 2.0 * now.f - before.f, 2.0 * now.P - before.P
+        loss = self.sampled[1].value(f)
+        if not loss + self.form.value(penalty, to) < value:
+            return P
+        self.kept = _Kept(to, f, 2.0 * now.levels - before.levels, loss)
+        return to.copy()
+
+    def _samples(self, B: Ints) -> Samples:
+        """Those on the features B."""
+        key = B.tobytes()
+        if self.sampled is not None and self.sampled[0] == key:
+            return self.sampled[1]
+        samples = Samples(self.designs, B, self.form.kappa)
+        self.sampled = (key, samples) if samples.X.size <= AT_HAND else None
+        return samples
 
     def _wanted(self, penalty: Stage, P: Floats, work: np.ndarray) -> np.ndarray:
         """(d,) bool: the features that violate optimality most."""
@@ -166,9 +206,13 @@ class NewtonAround(Generic[Stage]):
     def _descend(self, penalty: Stage, P: Floats, B: Ints, aim: Floats, most: int) -> tuple[Floats, int, bool]:
         """Newton steps on the features B until they settle; with how many they were, and whether they did."""
         form, part = self.form, self.form.on(penalty, B)
-        samples, W = Samples(self.designs, B, form.kappa), form.coefs(P)
-        levels = np.array([design.level(w) for design, w in zip(self.designs, W, strict=True)])
-        f = np.concatenate([design.predictor(w) for design, w in zip(self.designs, W, strict=True)])
+        samples = self._samples(B)
+        if self.kept is not None and np.array_equal(P, self.kept.P):
+            f, levels = self.kept.f, self.kept.levels
+        else:
+            pairs = list(zip(self.designs, form.coefs(P), strict=True))
+            levels = np.array([design.level(w) for design, w in pairs])
+            f = np.concatenate([design.predictor(w) for design, w in pairs])
         now = self._at(part, samples, P[:, B], f, levels)
         best, idle, moved, before = np.inf, 0, 1.0, 1.0
         cautious = bool(samples.majorant(f).any())
@@ -190,6 +234,7 @@ class NewtonAround(Generic[Stage]):
         """The point of all features; tasks are told what is known of it."""
         out = np.zeros_like(P)
         out[:, B] = now.P
+        self.kept = _Kept(out.copy(), now.f, now.levels, samples.value(now.f))
         known = zip(self.designs, self.form.coefs(out), samples.parts, now.levels.tolist(), strict=True)
         for design, w, of_task, level in known:
             design.note(w, level, now.f[of_task])
@@ -205,9 +250,8 @@ class NewtonAround(Generic[Stage]):
         bend, slope = samples.bend(now.f, self.caution), samples.slope(now.f)
         tasks = samples.parabolas(now.f, slope, bend)
         P, self.inner = self.form.solved(self._working(tasks), part, now.P, aim, accuracy)
-        W, own = self.form.coefs(P), np.zeros(len(tasks))
-        for i in np.flatnonzero(samples.centred).tolist():
-            own[i] = float(tasks[i].intercepts(W[i][None])[0])
+        W = self.form.coefs(P)
+        own = samples.levels(tasks, W)
         levels = np.where(samples.centred, own, now.levels)
         return self._at(part, samples, P, samples.predictors(W, own), levels), bend, slope
 

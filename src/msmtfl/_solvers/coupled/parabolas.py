@@ -8,7 +8,9 @@ else go into calls for single tasks.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +52,21 @@ class _MadeParabola(Parabola):
         self.target, self.y_mean, self.c, self.n, self.yy = target, y_mean, c, n, unit
 
 
+def made_grams(tasks: Sequence[Any]) -> Floats | None:
+    """(tasks, d, d): the Gram matrices of parabolas, if all are made."""
+    if not all(isinstance(task, _MadeParabola) for task in tasks):
+        return None
+    return np.array([task.rows.whole for task in tasks])
+
+
+@dataclass(frozen=True)
+class Made:
+    """Of parabolas that were made together: the weighted means of columns (m, k) and of targets (m,)."""
+
+    means: Floats
+    targets: Floats
+
+
 class Samples:
     """The samples of some tasks.
 
@@ -78,6 +95,7 @@ class Samples:
         self.loss: Loss | None = designs[0].of_loss if alike else None
         self.centred = np.array([design.centred for design in designs])
         self.together = alike and (self.centred.all() or not self.centred.any())
+        self.made: Made | None = None
 
     def _each(self, what: str, f: Floats) -> Floats:
         """(N,): a member of the loss, at linear predictors f."""
@@ -110,6 +128,15 @@ class Samples:
             out[part] += self.X[part] @ w
         return out
 
+    def levels(self, tasks: Sequence[Parabola], W: Floats) -> Floats:
+        """(m,): the intercepts that suit coefficients (m, k) best under the parabolas made last; 0 where there is none."""
+        if self.together and self.made is not None:
+            return np.asarray(self.centred * (self.made.targets - np.einsum("ij,ij->i", self.made.means, W)))
+        own = np.zeros(len(tasks))
+        for i in np.flatnonzero(self.centred).tolist():
+            own[i] = float(tasks[i].intercepts(W[i][None])[0])
+        return own
+
     def parabolas(self, f: Floats, slope: Floats, bend: Floats) -> list[Parabola]:
         """Those that touch the losses at f."""
         if self.together:
@@ -136,6 +163,7 @@ class Samples:
             G[i][constant[i]] = 0.0
             G[i][:, constant[i]] = 0.0
         C = np.add.reduceat(target[:, None] * X, self.starts)
+        self.made = Made(means, levels)
         return [
             _MadeParabola(
                 _MadeRows(X[part], u[part], centre, float(n[i]), means[i], G[i]),

@@ -26,7 +26,7 @@ Chain = tuple[tuple[Place, ...], str]  # the stages of a point, and why they end
 NONE = -1  # stands for the place of W = 0, where Algorithm 1 starts
 
 
-class Walked(NamedTuple):
+class FoundStages(NamedTuple):
     """Points of a grid, and the solutions that they refer to."""
 
     points: dict[tuple[int, int], Chain]
@@ -34,8 +34,8 @@ class Walked(NamedTuple):
     without: set[Place]  # solutions that stand for none, as there is no minimiser
 
 
-class Cells:
-    """The (task, feature) cells of a problem: which of them a pattern eases, and whether that leaves too many free."""
+class Entries:
+    """The (task, feature) entries of a problem: which of them a pattern eases, and whether that leaves too many free."""
 
     def __init__(self, problem: Problem):
         self.m, self.d, self.positive = problem.m, problem.d, problem.one_sided
@@ -49,7 +49,7 @@ class Cells:
         self.first = self.d * np.arange(self.m)[:, None]  # of every task
 
     def ease(self, pattern: np.ndarray, share: float) -> tuple[Ints, Floats]:
-        """The cells whose weights a pattern lowers, as flat positions, and what is left of them, relative to lam."""
+        """The found whose weights a pattern lowers, as flat positions, and what is left of them, relative to lam."""
         if pattern.size == 0:
             return NOBODY, NOTHING
         d, m = self.d, self.m
@@ -60,14 +60,14 @@ class Cells:
             entries[rows[~of_rows] - d] = slopes[~of_rows]
             of_row[rows[of_rows]] = slopes[of_rows]
             eased = (entries != 1.0) | np.tile(of_row != 1.0, m)
-            cells = np.flatnonzero(eased)
-            left = (1.0 - share) * of_row[cells % d] + share * entries[cells]
+            found = np.flatnonzero(eased)
+            left = (1.0 - share) * of_row[found % d] + share * entries[found]
         else:
-            cells = (self.first + rows).ravel()
+            found = (self.first + rows).ravel()
             left = np.concatenate([slopes] * m)
         if self.every is None:
-            return cells, left
-        return cells[self.every[cells]], left[self.every[cells]]
+            return found, left
+        return found[self.every[found]], left[self.every[found]]
 
     def crowded(self, wanted: Wanted) -> bool:
         """Whether a stage would interpolate in most tasks."""
@@ -84,10 +84,10 @@ class Wanted:
     Equal keys at one lam are equal weights; stage 1 has the empty one.
     """
 
-    __slots__ = ("_cells", "_crowded", "_weights", "before", "k", "key", "pattern", "place")
+    __slots__ = ("_all_entries", "_crowded", "_weights", "before", "k", "key", "pattern", "place")
 
-    def __init__(self, cells: Cells, k: int, pattern: np.ndarray, share: float, before: Place):
-        self._cells, self.k, self.pattern, self.before = cells, k, pattern, before
+    def __init__(self, all_entries: Entries, k: int, pattern: np.ndarray, share: float, before: Place):
+        self._all_entries, self.k, self.pattern, self.before = all_entries, k, pattern, before
         self.key: tuple[bytes, float] = (pattern.tobytes(), share) if pattern.size else NO_KEY
         self.place: Place | None = None
         self._weights: tuple[Ints, Floats] | None = None
@@ -95,9 +95,9 @@ class Wanted:
 
     @property
     def weights(self) -> tuple[Ints, Floats]:
-        """The cells whose weights are eased, as flat positions, rising; what is left of their weights."""
+        """The entries whose weights are eased, as flat positions, rising; what is left of their weights."""
         if self._weights is None:
-            self._weights = self._cells.ease(self.pattern, self.key[1])
+            self._weights = self._all_entries.ease(self.pattern, self.key[1])
         return self._weights
 
     @property
@@ -111,7 +111,7 @@ class Wanted:
     @property
     def crowded(self) -> bool:
         if self._crowded is None:
-            self._crowded = self._cells.crowded(self)
+            self._crowded = self._all_entries.crowded(self)
         return self._crowded
 
 
@@ -135,18 +135,18 @@ class Sizes:
         return out
 
 
-class Walk:
+class GridStages:
     """What is known of the stages of a grid's points, and which of them is to be solved next."""
 
-    def __init__(self, problem: Problem, grid: Grid, max_stages: int, cells: Cells | None = None):
+    def __init__(self, problem: Problem, grid: Grid, max_stages: int, all_entries: Entries | None = None):
         self.problem, self.grid, self.max_stages = problem, grid, max_stages
-        self.cells = Cells(problem) if cells is None else cells
+        self.all_entries = Entries(problem) if all_entries is None else all_entries
         self.shares, self.lasso = grid.shares.tolist(), grid.lasso.tolist()
         self.thetas, self.theta_entries = grid.thetas.tolist(), grid.theta_entries.tolist()
         self.solved: list[Solved] = []
         self.points: dict[tuple[int, int], Chain] = {}  # by (k, l)
         self.without: set[Place] = set()  # stages that have no minimiser
-        self.firsts = [Wanted(self.cells, k, UNBENT, 0.0, NONE) for k in range(len(grid.lams))]
+        self.firsts = [Wanted(self.all_entries, k, UNBENT, 0.0, NONE) for k in range(len(grid.lams))]
         self.known: dict[Any, Place] = {}  # by lam, what is eased, the stage before if it matters
         self._begin()
 
@@ -184,7 +184,7 @@ class Walk:
         whole = patterns[0] if len(patterns) == 1 else np.concatenate(patterns, axis=1)
         if whole.size == 0:
             return self.firsts[k]
-        wanted = Wanted(self.cells, k, whole, share, place)
+        wanted = Wanted(self.all_entries, k, whole, share, place)
         wanted.pattern = self.patterns.setdefault(wanted.key, whole)
         return self.wanted.setdefault((place, wanted.key), wanted)
 
@@ -193,12 +193,12 @@ class Walk:
             of, d, groups = self.solved[place], self.problem.d, self.problem.groups
             if groups is not None:
                 W = np.zeros(self.problem.m * d)
-                W[of.at] = self.cells.factors[of.at] * of.values
+                W[of.at] = self.all_entries.factors[of.at] * of.values
                 of_groups = groups.lengths(W.reshape(-1, d).T).sum(axis=1)[groups.of]
                 used = support(of_groups)
                 self.rows[place] = Sizes(used, of_groups[used])
                 return self.rows[place]
-            sizes = np.abs(of.values) if self.cells.plain else self.cells.factors[of.at] * np.abs(of.values)
+            sizes = np.abs(of.values) if self.all_entries.plain else self.all_entries.factors[of.at] * np.abs(of.values)
             norms: Floats = np.asarray(np.bincount(of.at % d, sizes, d), dtype=np.float64)  # of nothing: integers
             used = support(norms)
             self.rows[place] = Sizes(used, norms[used])
@@ -207,7 +207,7 @@ class Walk:
     def _entries(self, place: Place) -> Sizes:
         if place not in self.entries:
             of = self.solved[place]
-            self.entries[place] = Sizes(of.at, self.cells.factors[of.at] * np.abs(of.values))
+            self.entries[place] = Sizes(of.at, self.all_entries.factors[of.at] * np.abs(of.values))
         return self.entries[place]
 
     def find(self, wanted: Wanted) -> Place | None:
