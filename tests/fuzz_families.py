@@ -324,10 +324,17 @@ class Problem:
                     target = 1 / (1 + np.exp(-a0))
                 drawn = self.kappa[i] * np.array([k]), np.array([target]), scale[at][:1]
                 self.parts.append(Separable(loss, np.array([N * K + i]), *drawn))
-        for r, (kind, combination, strength, low, high) in enumerate(self.more, start=N * K + prior):
+        first = N * K + prior
+        for r, (_, combination, *_) in enumerate(self.more, start=first):
             for c, share in combination.items():
                 A[r, c] = share
-            self.parts.append(Separable(kind, np.array([r]), np.array([strength]), np.array([low]), np.array([high])))
+        for kind in ("squared", "box"):
+            some = [r for r, one in enumerate(self.more) if one[0] == kind]
+            if some:
+                strengths, *ends = (
+                    np.array(one, dtype=LD) for one in zip(*(self.more[r][2:] for r in some), strict=True)
+                )
+                self.parts.append(Separable(kind, first + np.array(some), strengths, *ends))
         self.saturated = sum(sums, LD(0))
         return Composite(A, o, self.parts, self.blocks), np.array(self.start), levels
 

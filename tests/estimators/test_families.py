@@ -250,7 +250,8 @@ def test_the_words_of_a_grid_fit_it(family):
     assert np.array_equal(grid.lams[model.best_point_], grid.lams.ravel()[model.best_index_])
     assert (np.diff(grid.lams, axis=0) < 0).all()  # falls along a path
     path = lam_path(model.surface_, 0)
-    assert (path.strength, path.lams.shape) == (family.grid.symbol, (K,))
+    solved = np.count_nonzero(model.surface_.reached[:, 0])  # a search may end before the grid does
+    assert (path.strength, path.lams.shape) == (family.grid.symbol, (solved,))
     for norms in stage_norms(model).values():
         assert norms.shape == (6,)
 

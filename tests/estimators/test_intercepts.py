@@ -21,6 +21,7 @@ from msmtfl import (
     MSMTFLClassifierCV,
     MultiTaskAuto,
     MultiTaskAutoClassifier,
+    PartialPooling,
     SharedMTL,
     SharedMTLCV,
     compare_models,
@@ -512,3 +513,15 @@ def test_gaps_are_relative_to_the_loss_of_a_level_alone(make):
         ended = make(*strengths, intercepts="common", max_iter=3).fit(X, y, task=task)
     assert best.converged_
     assert ended.dual_gap_ >= (ended.objective_ - best.objective_) / alone > 0.5
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_a_column_that_is_the_same_everywhere_is_left_out(loss):
+    """What rounding leaves of its distance from the mean of all samples is no unit to be penalised in."""
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((40, 3)), np.repeat([0, 1], [21, 19])
+    X[:, 1] = -3e-7
+    y = X[:, 0] + task + 0.3 * rng.standard_normal(40)
+    model = PartialPooling(np.inf, 0.03, loss=loss, intercepts="shrunk", standardize=True).fit(X, y, task=task)
+    assert (model.coef_[:, 1] == 0.0).all()
+    assert not model.learnable_[:, 1].any()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from msmtfl._objective.common_penalty import SharedNorm
 from msmtfl._objective.penalties import ConcaveRows, Dirty
 from msmtfl._objective.row_norms import DirtyNorm, GroupNorm
 
@@ -110,3 +111,22 @@ def test_the_ridge_of_dirty_takes_its_share_of_the_norm():
     assert penalty.value(rows(6)) == penalty.norm.value(rows(6))
     f = np.where(np.isfinite(FACTORS), FACTORS, 0.0)
     np.testing.assert_allclose(penalty.row_norms(rows(6)), (f * np.abs(rows(6))).sum(axis=1))
+
+
+def test_whether_a_common_value_is_the_smallest_is_known_without_sorting():
+    rng = np.random.default_rng(5)
+    seen = {True: 0, False: 0}
+    for _ in range(300):
+        d, m = 6, int(rng.integers(1, 6))
+        W = np.round(rng.normal(size=(d, m)), 1)  # with ties
+        factors = rng.choice([0.5, 1.0, np.inf, 0.0], p=[0.2, 0.6, 0.1, 0.1], size=(d, m))
+        norm = SharedNorm(rng.choice([0.0, 1.0, np.inf], p=[0.1, 0.8, 0.1], size=d), rng.uniform(0.1, 3.0, d), factors)
+        b = np.where(rng.random(d) < 0.5, norm.common(W), W[:, 0])
+        b = np.where(b == 0.0, 0.3, b)
+        lowest, expected = norm.is_lowest(W, b), norm.common_of_sign(W, np.sign(b)) == b
+        assert not (lowest & ~expected).any()
+        plain = np.isfinite(norm.deviation).all(axis=1)
+        np.testing.assert_array_equal(lowest[plain], expected[plain])
+        for one in (True, False):
+            seen[one] += int((lowest == one).sum())
+    assert min(seen.values()) > 100

@@ -169,6 +169,11 @@ class Composite:
         self.size = np.where(length > 0, length, 1)  # coordinates are scaled to columns of unit length
         self.A = self.A / self.size
         self.blocks = [b._replace(s=b.s / self.size[b.at]) for b in self.blocks if b.a > 0 and len(b.at)]
+        alone = [b for b in self.blocks if len(b.at) == 1]
+        self.together = [b for b in self.blocks if len(b.at) > 1]
+        self.alone = np.array([b.at[0] for b in alone], dtype=int)
+        self.bounds = np.array([b.a * b.s[0] for b in alone], dtype=LD)
+        self.scales = np.array([b.s[0] for b in alone], dtype=LD)
         self.open = np.ones(self.A.shape[1], dtype=bool)
         for b in self.blocks:
             self.open[b.at] = False
@@ -211,7 +216,15 @@ class Composite:
         g = self.A.T @ u
         if bends:
             H += (self.A * D[:, None]).T @ self.A
-        for b in self.blocks:
+        if self.alone.size:
+            at, u = self.alone, z[self.alone]
+            e = eps / self.scales
+            r = np.sqrt(u**2 + e**2)
+            value += (self.bounds * r).sum()
+            g[at] += self.bounds * u / r
+            if bends:
+                H[at, at] += self.bounds * e**2 / r**3
+        for b in self.together:
             part, slope, bend = b.smoothed(z, eps)
             value += part
             g[b.at] += slope

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, MSMTFLClassifierCV, SharedMTLCV, regularization_surface
-from msmtfl._paths.early_stopping import IN_A_ROW, Front, as_if_ended, near_best, turned
+from msmtfl._paths.early_stopping import IN_A_ROW, RISES, Front, as_if_ended, near_best, turned
 from msmtfl._paths.families.coupled_path import DirtyGrid, RowPaths
 from msmtfl._paths.solutions import NotSolvedError
 from msmtfl._paths.validation.held_out import HeldOut
@@ -60,13 +60,16 @@ def test_points_that_lie_close_together_do_not_end_a_column_unless_errors_rise_s
     errors, lams = np.array([1.0, 0.8, 0.81, 0.81, 0.812, 0.81]), 0.95 ** np.arange(6)
     assert not turned(errors, lams)
     assert turned(errors, lams**5)
-    assert turned(np.array([1.0, 0.8, 0.803, 0.81, 0.82]), lams[:5])  # from point to point, to more than two per cent
+    assert turned(np.array([1.0, 0.8, 0.803, 0.81, 0.82]), lams[:5])  # from point to point, to more than one per cent
+    two = np.array([1.0, 0.8, 0.803, 0.81])
+    assert turned(two, lams[:4], convex=True)  # where errors go smoothly, two such points will do
+    assert not turned(two, lams[:4])
+    assert not turned(np.array([1.0, 0.8, 0.803, 0.807]), lams[:4], convex=True)
 
 
-def front(columns=3, leader=None, block=1, K=12, early=True):
-    return Front(
-        np.repeat(LAMS[:K, None], columns, axis=1), np.arange(columns) if leader is None else leader, block, early
-    )
+def front(columns=3, leader=None, block=1, K=12, early=True, convex=False):
+    leader = np.arange(columns) if leader is None else leader
+    return Front(np.repeat(LAMS[:K, None], columns, axis=1), leader, block, early, np.full(columns, convex))
 
 
 def run(one, errors):
@@ -83,6 +86,7 @@ def errors_with_best_at(*best, K=12):
 
 def test_every_column_ends_by_itself():
     assert run(front(), errors_with_best_at(4, 6, 11)) == [4 + IN_A_ROW + 1, 6 + IN_A_ROW + 1, 12]
+    assert run(front(convex=True), errors_with_best_at(4, 6, 11)) == [4 + RISES + 1, 6 + RISES + 1, 12]
     assert run(front(early=False), errors_with_best_at(4, 6, 11)) == [12, 12, 12]
 
 
@@ -106,8 +110,8 @@ def test_lams_in_any_order():
     order = np.random.default_rng(0).permutation(12)
     one = Front(LAMS[order, None], np.array([0]), 1)
     errors = errors_with_best_at(3)[order]
-    assert run(one, errors) == [3 + IN_A_ROW + 1]
-    np.testing.assert_array_equal(np.sort(LAMS[order][one.asked[:, 0]])[::-1], LAMS[:7])
+    assert run(one, errors) == [3 + RISES + 1]
+    np.testing.assert_array_equal(np.sort(LAMS[order][one.asked[:, 0]])[::-1], LAMS[:6])
 
 
 def test_errors_known_in_advance_are_cut_as_a_search_would_have():

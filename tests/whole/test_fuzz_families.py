@@ -16,10 +16,11 @@ def test_random_fits_of_all_families(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1299, 10_656])
+@pytest.mark.parametrize("seed", [1299, 10_656, 100_207])
 def test_fits_that_lied_once(seed):
     """A gap relative to the loss of coefficients of 0 at the level of a solution far from 0; a first step that is not
-    certified, with the word that all has converged."""
+    certified, with the word that all has converged; predictors
+    beyond the range of floats."""
     assert not fuzz_families.run(seed).failures
 
 

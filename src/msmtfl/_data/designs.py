@@ -27,6 +27,7 @@ Ints = NDArray[np.intp]
 OFFSET_SHARE = 1e-3
 # A spread below this share of the mean is rounding of a constant column.
 CONSTANT_SHARE = 1e-13
+SAME_MEAN = 1e-12  # relative difference of means that is rounding
 
 
 NONE = np.empty(0, dtype=np.intp)  # no features; nobody writes to it

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from .designs import Coefs, Design, FeatureRows, Floats, Ints, with_rows
+from .designs import SAME_MEAN, Coefs, Design, FeatureRows, Floats, Ints, with_rows
 
 
 @dataclass(frozen=True)
@@ -186,11 +186,18 @@ def drawn(parts: Sequence[Any], priors: Sequence[LevelPrior], totals: Sequence[A
         root = float(np.sqrt(part.n * share))
         key = (id(part.same_x), id(prior))
         if key not in shared:
-            shared[key] = LevelX(part, root * (part.mean - prior.at))
+            shared[key] = LevelX(part, root * _apart(part, prior.at))
         level = float(part.intercepts(np.zeros((1, part.d)))[0])
         total = None if totals is None else totals[i].row
         out.append(LevelTask(part, shared[key], root * (level - prior.level), prior, total))
     return out
+
+
+def _apart(rows: Any, at: Floats) -> Floats:
+    """(d,): how far a task's means are from a point; 0 for a column that does not vary where rounding is all there is."""
+    apart = rows.mean - at
+    rounding = np.abs(apart) <= SAME_MEAN * np.abs(at)
+    return np.asarray(np.where(rounding & (rows.squares == 0.0), 0.0, apart))
 
 
 class LevelRows:
@@ -212,9 +219,10 @@ class LevelRows:
         self.u = np.append(rows.u, np.sqrt(weights))
         # about the mean of all, so that the intercept moves with coefficients as little as it can
         share = k / (rows.n + k)
-        self.shift = share * (rows.mean - at)
+        apart = _apart(rows, at)
+        self.shift = share * apart
         self.mean = rows.mean - self.shift
-        self.of_point = at - self.mean
+        self.of_point = np.where(apart == 0.0, 0.0, at - self.mean)
         self.squares = rows.squares + rows.n * self.shift**2 + k * self.of_point**2
         self.whole: Floats | None = None
 

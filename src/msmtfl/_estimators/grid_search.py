@@ -250,7 +250,7 @@ class GridSearch(MultiTaskModel):
         within one standard error may lie anywhere, and of other scores one does not know how they go on.)"""
         known = all(fold.scorer is None or getattr(fold.scorer, "is_log_loss", False) for fold in folds)
         early = self._ends_early and self.selection == "min" and known
-        return Front(grid.strength, grid.leader, grid.block, early)
+        return Front(grid.strength, grid.leader, grid.block, early, getattr(grid, "convex", None))
 
     def _search_without_folds(self, walker: Any, problem: Problem, grid: Any) -> Solutions:
         """All points, and those longer that would be chosen if they were finished."""

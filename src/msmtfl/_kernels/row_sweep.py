@@ -434,6 +434,15 @@ def extend(
                     out[g, b, a] = out[g, a, b]
 
 
+def add_between(block: cython.const[cython.double][:, :], rows: cython.Py_ssize_t[::1], out: cython.double[:, ::1]):
+    """out at (rows[a], rows[b]) += block at (a, b); the indices are trusted."""
+    k: cython.Py_ssize_t = rows.shape[0]
+    with cython.nogil:
+        for a in range(k):
+            for b in range(k):
+                out[rows[a], rows[b]] += block[a, b]
+
+
 def subtract(
     Q: cython.const[cython.double][:, ::1],
     rows: cython.Py_ssize_t[::1],

@@ -55,6 +55,16 @@ class SharedNorm(OfRows):
         """(d,): the same, of which the sign (d,) is known, unless it is 0."""
         return sign * _lowest(sign[:, None] * W, self.deviation, self.c)
 
+    def is_lowest(self, W: Floats, b: Floats) -> np.ndarray:
+        """(d,) bool: whether b (d,), nowhere 0, is certainly the same as `common_of_sign`: the sum falls up to b, and no
+        further. Where deviations have no bound on their weights, that is left open."""
+        A, size = self.deviation, np.abs(b)[:, None]
+        beyond = np.sign(b)[:, None] * W - size
+        with np.errstate(invalid="ignore"):
+            slack = -FLAT * (A.sum(axis=1) + self.c)
+            left = self.c + (A * np.where(beyond < 0.0, 1.0, -1.0)).sum(axis=1)
+            return np.asarray((left < slack) & (left + 2.0 * (A * (beyond == 0.0)).sum(axis=1) >= slack))
+
     def values(self, W: Floats) -> Floats:
         b = self.common(W)
         out: Floats = _times(self.c, b) + _times(self.deviation, W - b[:, None]).sum(axis=1)
@@ -174,18 +184,25 @@ class CappedDeviations:
 
     def pattern(self, P: Floats) -> np.ndarray:
         """(2, p): rows whose deviations are capped, and 0."""
+        if np.isinf(self.theta):
+            return np.empty((2, 0))
         return bent(np.where(self.row_norms(P) >= self.theta, 0.0, 1.0))
 
     def row_slopes(self, pattern: np.ndarray) -> Floats:
         out = np.ones(len(self.scales))
-        out[pattern[0].astype(np.intp)] = 0.0
+        if pattern.size:
+            out[pattern[0].astype(np.intp)] = 0.0
         return out
 
     def weights(self, pattern: np.ndarray) -> SharedNorm:
-        a = np.where(self.row_slopes(pattern) == 0.0, 0.0, self._left(self.lam_deviation))
+        a = np.full(len(self.scales), self._left(self.lam_deviation))
+        if pattern.size:
+            a[pattern[0].astype(np.intp)] = 0.0
         return SharedNorm(a, common_weights(self._left(self.lam_common), self.scales), self.factors)
 
     def free_rows(self, pattern: np.ndarray) -> Ints:
+        if pattern.size == 0:
+            return np.empty(0, dtype=np.intp)
         rows = np.flatnonzero(self.row_slopes(pattern) == 0.0)
         counts = (self.factors[rows] > 0) & np.isfinite(self.factors[rows])
         return rows[counts.any(axis=1)]

@@ -29,7 +29,7 @@ from .certificates import CERTAIN, EQUICORRELATION, FAR, RowCertificate
 from .dual_points import Doubt, over_unit, vacuous
 from .penalties import bent
 from .row_norms import counted
-from .shared_moves import SharedMoves
+from .shared_moves import OpenMoves
 from .task_duals import duals, of_losses
 from .task_norms import determined
 
@@ -230,22 +230,20 @@ def _gap(designs: Sequence[Any], P: Floats, penalty: LevelPenalty) -> tuple[floa
     alone = np.sqrt(np.divide(2.0 * unit, squares, out=np.zeros_like(squares), where=squares > 0.0))
     reach = FAR * np.maximum(np.maximum(np.abs(P), alone), penalty.over_blocks(np.abs(W)))
     slopes = G - ridge * P
-    moves = [
-        SharedMoves([designs[i] for i in at.tolist()], kappa[at], np.flatnonzero(own))
-        for block, own in enumerate(open_)
-        if own.any()
-        for at in [np.flatnonzero((penalty.blocks == block).any(axis=1))]
-    ]
-    of_moves = np.flatnonzero(open_.any(axis=1))
+    belongs = np.zeros((len(designs), len(P)), dtype=bool)
+    belongs[np.repeat(np.arange(len(designs)), penalty.blocks.shape[1]), penalty.blocks.ravel()] = True
+    moves, bounded = OpenMoves(designs, kappa, open_, belongs, ridge), a > 0.0
+    most = np.divide(total, a, out=np.zeros_like(a), where=bounded) + np.where(bounded, np.abs(P), 0.0)
+    moved = moves.moved(np.where(ridge > 0.0, 0.0, most)) if moves.any else 0.0
 
     def gain(noise: Floats) -> float:
         linear = np.where(open_, (np.abs(slopes) + noise) * reach, 0.0)
-        square = np.divide((np.abs(slopes) + noise) ** 2, 2.0 * ridge, out=np.zeros_like(G), where=ridge > 0.0)
-        bounded = a > 0.0
+        squared = moves.set_aside * (np.abs(slopes) + noise) ** 2
+        square = np.divide(squared, 2.0 * ridge, out=np.zeros_like(G), where=ridge > 0.0)
         apart = np.where(bounded, np.maximum(a * np.abs(P) - G * P, 0.0) + noise * np.abs(P), 0.0)
         over = np.divide(np.maximum(np.abs(G) + noise - a, 0.0), a, out=np.zeros_like(G), where=bounded)
         found = float(linear.sum() + square.sum() + apart.sum() + over.max(initial=0.0) * total)
-        return found + sum(move.gain(slopes[at], noise[at]) for at, move in zip(of_moves, moves, strict=True))
+        return found + moves.gain(slopes, noise, moved)
 
     violated = np.where(P != 0.0, np.abs(slopes - a * np.sign(P)), np.maximum(np.abs(slopes) - a, 0.0))
     lengths = np.sqrt(squares * yy)

@@ -20,7 +20,7 @@ from .dual_points import Doubt, over_unit, vacuous
 from .penalties import bent
 from .pressed import slack_of
 from .row_norms import counted
-from .shared_moves import SharedMoves
+from .shared_moves import OpenMoves
 from .task_duals import duals, of_losses
 
 
@@ -105,30 +105,25 @@ def certify_pooling(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) ->
     gains no more than h t - a t^2 / 2, and all entries together no more than the sum of that, as the loss is convex. So the
     gap is at most the sum over entries of h^2 / (2 a), or of |h| T where that is less: T is how far the optimum is looked
     for, `FAR` times what was found or, if that is more, what a column alone would need to fit the targets. It is at most
-    the objective itself, too. What nearly dependent columns hide from slopes (`shared_moves.py`) and what rounding may hide
-    of gradients is added to them.
+    the objective itself, too. What rounding may hide of gradients is added to them, and what nearly dependent columns hide
+    from slopes (`shared_moves.py`, where half of every ridge is set aside if there are such columns).
     """
     ridge = np.vstack([penalty.of_common, penalty.of_deviations])
     ones = np.ones(len(designs))
-    shared = SharedMoves(designs, ones, np.flatnonzero(ridge[0] == 0.0))
-    certificate = certify_ridges(designs, P, np.zeros_like(ridge), ridge, ones, shared)
-    dependent = _dependent(designs, P, penalty, shared)
+    certificate = certify_ridges(designs, P, np.zeros_like(ridge), ridge, ones)
+    dependent = _dependent(designs, P, penalty)
     return replace(certificate, unique=certificate.unique and not any(map(np.size, dependent)), dependent=dependent)
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def certify_ridges(
-    designs: Sequence[Any], P: Floats, A: Floats, ridge: Floats, scale: Floats, shared: SharedMoves | None = None
-) -> RowCertificate:
+def certify_ridges(designs: Sequence[Any], P: Floats, A: Floats, ridge: Floats, scale: Floats) -> RowCertificate:
     """Gap and optimality of P (p,) for losses times `scale` (m,), with weights A of an l1 norm and ridges ((m + 1, d) each,
     in the same sums) in b and V; where one of them is inf, P is 0. What has neither is looked for within FAR."""
     none = (NONE,) * len(designs)
     if any(vacuous(design) for design in designs):
         return RowCertificate(float("inf"), float("inf"), False, none, Doubt("underflow"))
-    shared = shared or SharedMoves(designs, scale, np.flatnonzero((ridge[0] == 0.0) & (A[0] == 0.0)))
-    open_ = (ridge[1:] == 0.0) & (A[1:] == 0.0)
-    parts = zip(designs, scale, open_, strict=True)
-    moves = [shared, *(SharedMoves([design], np.array([s]), np.flatnonzero(own)) for design, s, own in parts)]
+    belongs = np.column_stack([np.ones(len(designs), dtype=bool), np.eye(len(designs), dtype=bool)])
+    moves = OpenMoves(designs, scale, (ridge == 0.0) & (A == 0.0), belongs, ridge)
     gap, exact, kkt = _gap(designs, P, A, ridge, scale, moves)
     if gap > CERTAIN and not of_losses(designs) and any(design.target is None for design in designs):
         again = _gap([with_rows(design) for design in designs], P, A, ridge, scale, moves)
@@ -139,7 +134,7 @@ def certify_ridges(
 
 
 def _gap(
-    designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale: Floats, moves: Sequence[SharedMoves]
+    designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale: Floats, moves: OpenMoves
 ) -> tuple[float, float, float]:
     """The relative gap, what it would be without rounding, and the largest violation of the optimality conditions as a
     correlation."""
@@ -166,15 +161,18 @@ def _gap(
 
     # no loss is below 0: where samples are all but interpolated, what is left of the objective is all there is to gain
     losses = sum(s * design.loss(w) for s, design, w in zip(scale, designs, W, strict=True))
-    above = over_unit(float(losses + np.sum(2.0 * bound * np.abs(parts) + ridge * parts**2)), unit)
+    whole = float(losses + np.sum(2.0 * bound * np.abs(parts) + ridge * parts**2))
+    above, normed = over_unit(whole, unit), (bound > 0.0) & (ridge == 0.0)
+    most = np.divide(0.5 * whole, bound, out=np.zeros_like(parts), where=normed) + np.where(normed, np.abs(parts), 0.0)
+    moved = moves.moved(most) if moves.any else 0.0
 
     lost = slack_of(tasks, scale)
 
     def gain(noise: Floats) -> float:
         found = np.where(ridge > 0.0, ridge_slack(parts, bound, ridge, slopes + ridge * parts, noise, False), np.inf)
         linear = np.where(bound > 0.0, np.inf, (error + noise) * reach)
-        by_slopes = float(np.where(fixed, 0.0, np.minimum(found, linear)).sum())
-        by_slopes += sum(move.gain(s, hidden) for move, s, hidden in zip(moves, slopes, noise, strict=True))
+        by_slopes = float(np.where(fixed, 0.0, np.minimum(moves.set_aside * found, linear)).sum())
+        by_slopes += moves.gain(slopes, noise, moved)
         by_slopes = over_unit(2.0 * (by_slopes + lost), unit)
         return min(by_slopes, above) if np.isfinite(lost) else np.inf
 
@@ -183,7 +181,7 @@ def _gap(
     return gain(hidden), gain(np.zeros_like(hidden)), float(kkt)
 
 
-def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge, shared: SharedMoves) -> tuple[Ints, ...]:
+def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) -> tuple[Ints, ...]:
     """Of each task: features of a direction that may be free. V is determined where it is penalised; b where it is, or
     else if no combination of columns is constant in all tasks."""
     out = [NONE] * len(designs)
@@ -202,8 +200,6 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge, shared:
         out[i] = E if E.size and not full_rank(products(i, E)) else NONE
     open_ = penalty.of_common == 0.0
     live = np.flatnonzero(open_ & np.any([design.squares > 0.0 for design in designs], axis=0))
-    if live.size and not shared.independent:
-        total = np.sum([products(i, live) for i in range(len(designs))], axis=0) if tasks is not None else None
-        if total is None or not full_rank(total):
-            out = [live] * len(designs)
+    if live.size and not full_rank(np.sum([products(i, live) for i in range(len(designs))], axis=0)):
+        out = [live] * len(designs)
     return tuple(out)

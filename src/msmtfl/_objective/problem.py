@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._data.designs import Floats, Ints, stage_scale
+from .._data.designs import SAME_MEAN, Floats, Ints, stage_scale
 from .._data.level_rows import LevelRows, LevelTask
 from .._data.ridged import ridged
 from .._data.two_values import apart
@@ -20,7 +20,6 @@ from .losses import Huber, Loss, Squared
 from .survival import Cox, held_out
 from .theta import mean_square
 
-SAME_MEAN = 1e-12  # relative difference of means that is rounding
 NUMERIC = "numeric"  # a way to standardise: see `column_units`
 
 

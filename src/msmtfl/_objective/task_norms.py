@@ -30,7 +30,7 @@ from .dual_points import Doubt, over_unit, vacuous
 from .penalties import bent
 from .pressed import slack_of
 from .row_norms import GroupNorm, counted, lengths
-from .shared_moves import SharedMoves
+from .shared_moves import OpenMoves
 from .task_duals import duals, of_losses
 
 SAME_W = 1e-12  # of the largest eigenvalue: what rounding leaves of movements that add up to none
@@ -93,6 +93,10 @@ class _TaskNorms:
         """(m, d) bool"""
         f = self.factors.T
         return np.asarray((f > 0.0) & np.isfinite(f))
+
+    def scaled_up(self, P: Floats) -> Floats:
+        """|f P| (m, d)"""
+        return np.asarray(counted(self.factors).T * np.abs(P))
 
     def deviation_norms(self, V: Floats) -> Floats:
         """(m,): |f_i v_i|_2"""
@@ -234,27 +238,48 @@ def _gap(designs: Sequence[Any], P: Floats, penalty: TaskNorms) -> tuple[float, 
     sizes = np.sqrt(np.divide(2.0 * unit, squares, out=np.zeros_like(squares), where=squares > 0.0))
     looked = _Looked(G, squares, yy, total, FAR * np.maximum(np.abs(W), sizes))
 
-    open_ = np.flatnonzero(penalty.ridge == 0.0) if isinstance(penalty, CentreNorms) else NONE
-    shared = SharedMoves(designs, kappa, open_)
+    moves, moved = _open_moves(designs, P, penalty, total)
 
     def of_common(noise: Floats) -> tuple[float, float]:
         if isinstance(penalty, CentreNorms):
-            gap, violation = _centre_gap(looked, common, penalty, noise)
-            return gap + shared.gain(G.sum(axis=0), noise.sum(axis=0)), violation
+            return _centre_gap(looked, common, penalty, noise, moves.set_aside)
         return _rows_gap(looked, common, penalty, noise)
-
-    free = zip(designs, kappa, penalty.factors.T == 0.0, strict=True)
-    moves = [SharedMoves([design], np.array([k]), np.flatnonzero(own)) for design, k, own in free]
 
     def of_deviations(noise: Floats) -> tuple[float, float]:
         gap, violation = _deviation_gap(looked, V, penalty, noise)
-        return gap + sum(move.gain(g, one) for move, g, one in zip(moves, G, noise, strict=True)), violation
+        beside = [G.sum(axis=0)[None], noise.sum(axis=0)[None]] if isinstance(penalty, CentreNorms) else [G, noise]
+        return gap + moves.gain(np.vstack([beside[0], G]), np.vstack([beside[1], noise]), moved), violation
 
     parts = [(of_deviations(noise), of_common(noise)) for noise in (hidden, 0.0 * hidden)]
     (one, kkt), (other, beside) = parts[0]
     exact = parts[1][0][0] + parts[1][1][0]
     lost = slack_of(tasks, kappa)
     return over_unit(one + other + lost, unit), over_unit(exact + lost, unit), max(kkt, beside)
+
+
+def _open_moves(designs: Sequence[Any], P: Floats, penalty: TaskNorms, total: float) -> tuple[OpenMoves, float]:
+    """Moves of what nothing penalises, and how much at most those change the fit that norms penalise."""
+    m, f, kappa = penalty.m, penalty.factors.T, penalty.kappa
+    centre = isinstance(penalty, CentreNorms)
+    own = np.eye(m, dtype=bool)
+    belongs = np.column_stack([np.ones((m, 1), dtype=bool) if centre else own, own])
+    ridge = np.zeros((1, f.shape[1])) if isinstance(penalty, RowNorms) else penalty.ridge[None]
+    above = np.zeros(f.shape, dtype=bool) if isinstance(penalty, RowNorms) else ridge == 0.0
+    ridges = np.vstack([np.zeros(f.shape) if isinstance(penalty, RowNorms) else ridge, np.zeros(f.shape)])
+    moves = OpenMoves(designs, kappa, np.vstack([above, f == 0.0]), belongs, ridges)
+    if not moves.any:
+        return moves, 0.0
+    # |f v_i| is at most F / a_i at a better point, and so is the length of a row of P by its strength
+    lengths_ = np.sqrt(kappa[:, None] * np.array([design.squares for design in designs]))
+    a, norms = penalty.bounds, penalty.deviation_norms(P[-m:])
+    way = norms + np.divide(total, a, out=np.full_like(a, np.inf), where=a > 0.0)
+    fixed = np.isinf(a)
+    out = np.where(fixed, 0.0, np.where(fixed, 0.0, way) * lengths(penalty.scaled_down(lengths_)))
+    if isinstance(penalty, RowNorms) and np.isfinite(penalty.lam_common):
+        out = out + (penalty.scaled_down(lengths_) * (penalty.scaled_up(P[:-m]) + total / penalty.lam_common)).sum(
+            axis=1
+        )
+    return moves, float(np.linalg.norm(out))
 
 
 @dataclass(frozen=True)
@@ -291,7 +316,9 @@ def _deviation_gap(at: _Looked, V: Floats, penalty: TaskNorms, hidden: Floats) -
     return gap, max(kkt, _share(violated, lengths(penalty.scaled_down(lengths_))))
 
 
-def _centre_gap(at: _Looked, common: Floats, penalty: CentreNorms, hidden: Floats) -> tuple[float, float]:
+def _centre_gap(
+    at: _Looked, common: Floats, penalty: CentreNorms, hidden: Floats, set_aside: float
+) -> tuple[float, float]:
     b, ridge = common[0], penalty.ridge
     fixed = np.isinf(ridge)
     if (b[fixed] != 0.0).any():
@@ -300,7 +327,7 @@ def _centre_gap(at: _Looked, common: Floats, penalty: CentreNorms, hidden: Float
     slope = np.where(fixed, 0.0, np.abs(at.G.sum(axis=0) - ridge * b))
     clouded = np.where(fixed, 0.0, slope + hidden.sum(axis=0))
     linear = clouded * np.maximum(at.reach.max(axis=0), FAR * np.abs(b))
-    square = np.divide(0.5 * clouded**2, ridge, out=np.full_like(b, np.inf), where=ridge > 0.0)
+    square = np.divide(0.5 * set_aside * clouded**2, ridge, out=np.full_like(b, np.inf), where=ridge > 0.0)
     return float(np.minimum(linear, square).sum()), _share(slope, np.sqrt(at.squares.sum(axis=0) * at.yy.sum()))
 
 

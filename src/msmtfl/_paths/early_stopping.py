@@ -26,10 +26,11 @@ from .validation.held_out import HeldOut, RowsHeldOut, Split
 from .validation.scorers import Scorer, Scoring
 
 # A column has turned when its errors exceed WORSE times its smallest one at IN_A_ROW points or more, over which lam has
-# fallen by at least SPAN; or sooner, when they have risen from point to point over IN_A_ROW of them to STEEP times that. As
-# long as nothing has been found, the smallest error being above FOUND times that at the largest lam, it takes more: what is
-# spread over many features comes late. benchmarks/studies/early_ends.py says how often another point would be chosen.
-IN_A_ROW, WORSE, SPAN, STEEP = 3, 1.005, 2.0, 1.02
+# fallen by at least SPAN; or sooner, when they have risen from point to point over IN_A_ROW of them (over RISES where the
+# penalty is convex: there errors go smoothly) to STEEP times that. As long as nothing has been found, the smallest error
+# being above FOUND times that at the largest lam, it takes more: what is spread over many features comes late.
+# benchmarks/studies/early_ends.py says how often another point would be chosen.
+IN_A_ROW, RISES, WORSE, SPAN, STEEP = 3, 2, 1.005, 2.0, 1.01
 FOUND, FAR_WORSE, FAR = 0.95, 1.1, 10.0
 BEGIN = 0.25  # of the largest lam: no column ends before it, and so far all points are solved at once
 GUARD = 2  # points that the best one of a column must be away from its end
@@ -62,14 +63,23 @@ class Front:
     leader : (L,), the column that says how far column l may go; a column that leads goes as far as its errors say
     block : points of a column between two looks at the errors
     early : whether columns end early at all
+    convex : (L,) bool, whether errors go smoothly down a column, as they do without caps; by default those that lead
 
     Attributes
     ----------
     ends : (L,), points of every column that are asked for so far
     """
 
-    def __init__(self, strength: Floats, leader: Ints, block: int = 1, early: bool = True):
+    def __init__(
+        self,
+        strength: Floats,
+        leader: Ints,
+        block: int = 1,
+        early: bool = True,
+        convex: np.ndarray | None = None,
+    ):
         K, L = strength.shape
+        self.convex = leader == np.arange(L) if convex is None else convex
         self.block = block
         self.order = np.argsort(
             -strength, axis=0, kind="stable"
@@ -100,7 +110,7 @@ class Front:
         mean = np.take_along_axis(errors.mean(axis=0), self.order, 0)
         for l in np.flatnonzero(self.open).tolist():
             end = self.ends[l]
-            if end == self.limit[l] or turned(mean[:end, l], self.lams[:end, l]):
+            if end == self.limit[l] or turned(mean[:end, l], self.lams[:end, l], bool(self.convex[l])):
                 self.open[l] = False
 
     @property
@@ -126,8 +136,8 @@ class Front:
         return True
 
 
-def turned(errors: Floats, lams: Floats) -> bool:
-    """Whether errors, at lams that fall, have been above their smallest for long enough."""
+def turned(errors: Floats, lams: Floats, convex: bool = False) -> bool:
+    """Whether errors, at lams that fall, have been above their smallest for long enough; those of a convex penalty?"""
     known = np.where(np.isfinite(errors), errors, np.inf)
     best = known.min()
     found = bool(best < FOUND * known[0])
@@ -135,8 +145,9 @@ def turned(errors: Floats, lams: Floats) -> bool:
     last = int(np.flatnonzero(known <= worse * best)[-1])
     if len(known) - 1 - last >= IN_A_ROW and lams[last] >= span * lams[-1] * (1.0 - 1e-9):
         return True
-    recent = known[-IN_A_ROW - 1 :]
-    rises = len(recent) > IN_A_ROW and bool((recent[1:] > recent[:-1]).all())
+    most = RISES if convex else IN_A_ROW
+    recent = known[-most - 1 :]
+    rises = len(recent) > most and bool((recent[1:] > recent[:-1]).all())
     return found and rises and bool(recent[-1] > STEEP * best)
 
 

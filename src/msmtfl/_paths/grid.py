@@ -53,6 +53,11 @@ class Grid:
         return np.full(self.shape[1], lasso[0]) if lasso.size else np.arange(self.shape[1])
 
     @property
+    def convex(self) -> np.ndarray:
+        """(L,) bool: columns of lassos (see `early_stopping.Front`)."""
+        return np.asarray(self.lasso.all(axis=0))
+
+    @property
     def steps(self) -> int:
         """How many steps of a progress bar a walk over it is."""
         return len(self.lams)

@@ -68,6 +68,7 @@ def reach_of(designs: Sequence[Any], start: float, lever: float, unit: float) ->
     return way + (float(np.sqrt(2.0 * unit)) if linear else 1.0) * (1.0 + lever)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what leaves the range of floats is not certified
 def with_free_level(problem: Problem, gap: float, W: Floats) -> tuple[float, float]:
     """The relative gap of W (m, d) where tasks have one level in common, from that of the problem held at the level where
     they are, and the share of the level in it."""

@@ -55,7 +55,24 @@ class Record:
         self.shape: tuple[int, ...] = ()  # of the grid
         self.data: Any = None
         self.row: Ints = np.empty(0, dtype=np.intp)  # of a point in `losses`; -1: not kept
-        self.losses, self.errors = np.empty((0, 0), dtype=np.float32), np.empty(0)
+        self.store, self.errors = np.empty((0, 0), dtype=np.float32), np.empty(0)
+        self.count = 0  # of its rows that are in use
+
+    @property
+    def losses(self) -> np.ndarray:
+        """(points, cells)"""
+        return self.store[: self.count]
+
+    def _add(self, kept: Ints, new: np.ndarray) -> None:
+        """Some of the losses, and new ones. They come a few at a time: there is room for more than there are."""
+        if len(kept) < self.count:
+            self.store = self.losses[kept]
+        count = len(kept) + len(new)
+        if count > len(self.store):
+            room = np.empty((min(2 * count, max(self.room, count)), new.shape[1]), dtype=np.float32)
+            room[: len(kept)] = self.store[: len(kept)]
+            self.store = room
+        self.store[len(kept) : count], self.count = new, count
 
     def __call__(
         self, split: Split, data: TaskData, surface: Solutions, mse: Floats, weight: Floats, fitted: list[Floats]
@@ -79,13 +96,13 @@ class Record:
         of_new = np.full(len(places), -1)
         of_new[new] = len(kept) + np.arange(len(new))
         self.row[reached.ravel()] = of_new[back.ravel()]
-        losses = _losses(self.kind, split, data, fitted, new)
-        self.losses = np.concatenate([self.losses[kept], losses]) if len(kept) else losses
+        self._add(kept, _losses(self.kind, split, data, fitted, new))
         self.errors = every[best]
 
     def keep(self, losses: Floats) -> None:
         """Losses (P, cells) of all points, from who has measured them himself."""
-        self.row, self.losses = np.arange(len(losses)), np.ascontiguousarray(losses, dtype=np.float32)
+        self.row, self.store = np.arange(len(losses)), np.ascontiguousarray(losses, dtype=np.float32)
+        self.count = len(losses)
 
     def scale(self, scoring: str) -> Floats:
         """(m,): what a search that has such scores divides the losses of a task by."""
@@ -96,7 +113,7 @@ class Record:
         cells = sum(int(split.test[task.rows].sum()) for task in data.tasks[:: _classes(data)])
         self.shape, self.room = shape, max(self.most // max(cells, 1), FEWEST)
         self.row = np.full(int(np.prod(shape)), -1)
-        self.losses, self.errors = np.empty((0, cells), dtype=np.float32), np.empty(0)
+        self.store, self.errors, self.count = np.empty((0, cells), dtype=np.float32), np.empty(0), 0
         self.data = data
 
 

@@ -178,6 +178,7 @@ class Layout:
 
     def caption(self, summary: bool = False) -> str:
         model, found = self.model, self.found
+        name = type(model).__name__.removesuffix("CV")
         m, d, p = len(found.tasks), len(found.features), len(self.features)
         tasks = f"{m} task{'s' * (m > 1)}"
         rows = f" ({int(np.sum(model.n_samples_))} samples)" if hasattr(model, "n_samples_") else ""
@@ -186,9 +187,9 @@ class Layout:
         if self.intervals is not None:
             level = f"with {100 * self.intervals.level:g} % intervals"
             what = f"{what} {'without shrinkage' if summary else level}"
-            some = some.replace("some task uses", f"{type(model).__name__} uses in some task")
+            some = some.replace("some task uses", f"{name} uses in some task")
             return f"{what} for {self.target} in {tasks}{rows}: {some}."
-        return f"{what} of {type(model).__name__} for {self.target} in {tasks}{rows}: {some}."
+        return f"{what} of {name} for {self.target} in {tasks}{rows}: {some}."
 
     def _unit(self) -> str:
         per = "unit" if self.per == "unit" else "standard deviation (within tasks)"

@@ -161,6 +161,23 @@ class Nested(AddTaskMixin):
         at = np.flatnonzero(self.effect_levels_ == wanted)
         return dict(zip(self.effect_values_[at].tolist(), self.coef_effects_[at], strict=True))
 
+    def level_spread(self) -> dict[str, Floats]:
+        """Return how much the effects of every level differ between the tasks.
+
+        It is a map of sharing by level: where a feature's spread is 0 at a level, all tasks share its
+        effect there. The squares of the levels add up to about the variance of the coefficients.
+
+        Returns
+        -------
+        dict of ndarray of shape (d,)
+            By level, from the widest on: the standard deviations, over the tasks, of the effects of their
+            values, in the order of `features_`.
+        """
+        check_is_fitted(self, "coef_effects_")
+        names = list(dict.fromkeys(self.effect_levels_.tolist()))
+        effects = self.coef_effects_[self.task_effects_]  # (m, L, d)
+        return {name: effects[:, k].std(axis=0) for k, name in enumerate(names)}
+
     def _line_of(self, label: Any, coef: Floats, intercept: Floats, means: Floats) -> tuple[Floats, Floats]:
         """The coefficients (d,) and the intercept of a new task, by what is known of its levels: what is common, the effects
         of the values that are known, and intercepts by level in the same way."""

@@ -52,6 +52,7 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
     def _limits(self) -> dict[str, Any]:
         return {"tol": self.tol, "max_iter": self.max_iter or 0}
 
+    @np.errstate(over="ignore", invalid="ignore")  # offsets beyond the range of floats are not certified
     def _second(
         self, problem: Problem, first: FirstStep, alpha: float, lam: float | None, near: Floats | None = None
     ) -> tuple[Solution, ConcaveRows]:

@@ -111,6 +111,11 @@ class SharedGrid:
         return out
 
     @property
+    def convex(self) -> np.ndarray:
+        """(L,) bool: columns without a cap (see `early_stopping.Front`)."""
+        return np.array([np.isinf(theta) or ratio == 0.0 for ratio, theta in self.columns])
+
+    @property
     def steps(self) -> int:
         return len(self.lams) * len(self.groups)
 
@@ -482,9 +487,9 @@ class _Walk:
     def _separated(self, penalty: CappedDeviations, pattern: np.ndarray, place: int | None = None) -> bool:
         """Whether the features that a stage frees leave some task without a minimiser: what was found out before says so, or
         the stage itself, which took long."""
-        free = self._freed(penalty, pattern)
-        if not (free.any() and self.problem.may_escape):
+        if not (pattern.size and self.problem.may_escape):
             return False
+        free = self._freed(penalty, pattern)
         A = np.where(free, 0.0, 1.0)
         if self.problem.without_minimiser(A).any():
             return True

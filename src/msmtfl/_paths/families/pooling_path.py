@@ -30,6 +30,7 @@ LARGEST, SMALLEST = 1e3, 1e-4
 # samples for every feature: with fewer, common values that are not shrunk follow the noise.
 COMMON = (0.0, 1e-3, 1e-2, 1e-1, 1.0, np.inf)
 CROWDED = 2
+KEPT = 2**21  # coefficients of all points up to which they are kept, rather than worked out again: 16 MiB
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,8 @@ class PoolingSurface(Solutions):
 
 
 class PoolingPaths:
-    """Solves all points of the grid at once, whatever of them is asked for; coefficients under squared loss are not kept."""
+    """Solves all points of the grid at once, whatever of them is asked for; where there are very many coefficients under
+    squared loss they are not kept."""
 
     def __init__(self, problem: Problem, grid: PoolingGrid, known: AnyPooling | None, tick: Callable[[float], None]):
         self.problem, self.grid, self.tick = problem, grid, tick
@@ -243,9 +245,10 @@ class PoolingPaths:
 
     def solutions(self) -> PoolingSurface:
         """All points; where there is no closed form they are kept, as each takes its time."""
-        squared = self.problem.loss.squared and self.problem.box is None  # a closed form
-        found = self._solved() if squared else self._found
         data = self.problem.data
+        plain = self.problem.loss.squared and self.problem.box is None  # a closed form
+        large = plain and self.grid.k.size * self.problem.m * self.problem.d > KEPT
+        found = self._solved() if large else self._found
         return PoolingSurface(
             tasks=data.labels,
             features=data.features,

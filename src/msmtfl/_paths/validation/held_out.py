@@ -18,7 +18,9 @@ from .scorers import Scorer
 
 MOST = 0.3  # of the features in use: picking them takes longer than going over all
 AT_ONCE = 2**20  # held-out predictions made together
-SMALL = 2**16  # samples x features x points of a task up to which tasks are measured together
+COPIED = (
+    2**24
+)  # entries of dense X up to which a fold keeps those that it holds out, so that tasks are measured together
 
 # Is told mse and weight as of `measure`, and by problem (a task, or one of its classes) the predictions (rows, places)
 # of the rows held out.
@@ -90,7 +92,7 @@ def _measure(
     predictions = np.full((len(places), len(split.test), *data.width), np.nan) if scorer is not None else None
     problem = surface.problem
     assert problem is not None
-    if scorer is None and problem.loss.squared and small_tasks(data, len(places)):
+    if scorer is None and problem.loss.squared and together(data, len(places)):
         weight, mse[:, :-1] = _errors_together(data, held(), surface, places, noted)
         return mse[:, back], weight, None
     for i, task in enumerate(data.tasks):
@@ -141,10 +143,12 @@ def _class_losses(data: TaskData, test: np.ndarray, predictions: Floats) -> Floa
     return out
 
 
-def small_tasks(data: TaskData, points: int) -> bool:
-    """Whether tasks are so small that it takes longer to go over them than to measure them."""
+def together(data: TaskData, points: int) -> bool:
+    """Whether there is room for measuring all tasks at once, rather than picking each one's rows anew."""
+    if issparse(data.X) or data.X.size > COPIED:
+        return False
     N = sum(len(task.rows) for task in data.tasks)
-    return not issparse(data.X) and N * data.d * points <= SMALL * data.m and data.d * data.m <= AT_ONCE
+    return max(N, data.d * data.m) * points <= COPIED
 
 
 def _errors_together(
@@ -186,11 +190,14 @@ class RowsHeldOut:
     def fitted(self, surface: Solutions, places: Ints) -> Floats:
         """(rows, len(places)): predictions of some solutions."""
         coefs = surface.coefs(places)
-        out = np.empty((len(self.y), len(coefs)))
+        out, X = np.empty((len(self.y), len(coefs))), self.X
         by_task = np.ascontiguousarray(coefs.transpose(1, 2, 0))
+        used = np.flatnonzero(by_task.any(axis=(0, 2)))
+        if len(used) <= MOST * X.shape[1]:
+            X, by_task = X[:, used], by_task[:, used]
         ends = [*self.starts[1:].tolist(), len(self.y)]
         for i, low, high in zip(self.some, self.starts.tolist(), ends, strict=True):
-            np.matmul(self.X[low:high], by_task[i], out=out[low:high])
+            np.matmul(X[low:high], by_task[i], out=out[low:high])
         intercepts = np.array([surface.intercepts_at(i, places, coefs[:, i]) for i in self.some])  # (some, points)
         out += intercepts[self.of_task] + self.offset[:, None]
         return out

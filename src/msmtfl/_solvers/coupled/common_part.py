@@ -472,7 +472,10 @@ def settled(norm: SharedNorm, P: Floats, m: int) -> Floats:
     if rows.size == 0:
         return P
     W = parts[0, rows] + parts[1:, rows]
-    b = norm.of_rows(rows).common_of_sign(W.T, np.sign(parts[0, rows]))
+    of_rows = norm.of_rows(rows)
+    if of_rows.is_lowest(W.T, parts[0, rows]).all():
+        return P
+    b = of_rows.common_of_sign(W.T, np.sign(parts[0, rows]))
     moved = np.abs(b - parts[0, rows]) > MOVED * np.abs(W).max(axis=0, initial=0.0)
     if not moved.any():
         return P

@@ -25,7 +25,7 @@ from ..lassos.lasso_solver import OVERRUN
 from ..lassos.weighted_lasso import Lassos
 from ..stages import SETTLED
 from .only_minimiser import AT_BOUND, Independence, face, only_minimiser
-from .row_steps import BATCHED, block_inverses, lowest, solved
+from .row_steps import BATCHED, between, block_inverses, lowest, solved
 
 VIOLATES = 1e-10  # excess of a row's gradient over its bound, relatively, from which it joins
 JOIN = 10  # rows that may join together
@@ -318,16 +318,21 @@ class CoupledRows:
     def _working(self, rows: Ints) -> _Working:
         """Some rows, or those at hand if they are among them: going over a few more costs less than a new set."""
         old = self.work
-        if old is not None and len(old.rows) <= SPARE * len(rows) and np.isin(rows, old.rows).all():
+        at_hand = np.zeros(self.d, dtype=bool)
+        if old is not None:
+            at_hand[old.rows] = True
+        if old is not None and len(old.rows) <= SPARE * len(rows) and at_hand[rows].all():
             rows = old.rows
             old.W, old.G, old.T = self.W[rows], np.ascontiguousarray(self.G[:, rows]), self.T[rows]
             return old
         self.work = None  # its Q is about to be overwritten
         known = np.empty(0, dtype=np.intp) if old is None else old.rows
-        new = rows[~np.isin(rows, known)]
+        new = rows[~at_hand[rows]]
         kept = np.arange(len(known))
         if len(known) + len(new) > SPARE * len(rows):
-            kept = np.flatnonzero(np.isin(known, rows))
+            wanted = np.zeros(self.d, dtype=bool)
+            wanted[rows] = True
+            kept = np.flatnonzero(wanted[known])
             _row_kernel.compact(self.room, kept)
         rows = np.concatenate([known[kept], new])
         if len(rows) > self.room.shape[1]:
@@ -428,8 +433,12 @@ class CoupledRows:
 
     def _blocks(self, work: _Working, rows: Ints, same: bool) -> Floats:
         """(m, k, k): kappa_i Q_i on some of the rows; one for all tasks if these are the `same`"""
-        Q = work.Q[:, rows[:, None], rows]
-        return self.kappa[:1, None, None] * Q if same else self.kappa[:, None, None] * Q[self.which]
+        Q = between(work.Q, rows)
+        return (
+            self.kappa[:1, None, None] * Q
+            if same
+            else self.kappa[:, None, None] * (Q if len(Q) == self.m else Q[self.which])
+        )
 
     def _newton(self, work: _Working, a: Floats, b: Floats, ridge: float) -> Floats | None:
         """The Newton direction for group norms on the rows that are not 0.
@@ -462,8 +471,11 @@ class CoupledRows:
         if coupled.size:
             part = q[coupled]
             M = np.diag(nu[coupled] / a[coupled])
-            inner = inverses[:, coupled[:, None], coupled]
-            M -= (part @ part.T) * inner[0] if same else np.einsum("ji,ijl,li->jl", part, inner, part)
+            if same:
+                M -= (part @ part.T) * between(inverses, coupled)[0]
+            else:
+                for of_task, inner in zip(part.T, between(inverses, coupled), strict=True):
+                    M -= of_task[:, None] * inner * of_task
             solution = solved(M, np.einsum("ji,ij->j", part, x[:, coupled]))
             if solution is None:
                 return None
@@ -546,32 +558,35 @@ class CoupledRows:
     ) -> Floats | None:
         """The same by LAPACK, for tasks with many rows."""
         heights = ridge * work.H[U].max(axis=0)
-        alone, with_t = [], []
+        eliminated = []
         for i, among in enumerate(free):
-            Q, at, level = work.Q[self.which[i]], U[among], U[t_rows]
-            M += self.kappa[i] * np.outer(S[t_rows, i], S[t_rows, i]) * Q[level[:, None], level]
-            B = self.kappa[i] * Q[at[:, None], level] * S[t_rows, i]
-            A = self.kappa[i] * Q[at[:, None], at]
-            A.flat[:: len(at) + 1] += heights[i]
-            factor, failed = dpotrf(A, lower=1, overwrite_a=1) if at.size else (A, 0)
+            at, tied = np.flatnonzero(among), np.flatnonzero(S[t_rows, i])
+            level = t_rows[tied]
+            Q = self.kappa[i] * between(work.Q[self.which[i]][None], U[np.concatenate([at, level])])[0]
+            f, follow = len(at), S[level, i]
+            share = follow[:, None] * Q[f:, f:] * follow  # of M
+            factor, failed = Q[:f, :f].T, 0
+            if f:
+                factor.flat[:: f + 1] += heights[i]
+                factor, failed = dpotrf(factor, lower=1)
             if failed:
                 return None
-            if at.size:
-                both = solve_triangular(factor, np.column_stack([rest[i, among], B]), lower=True, check_finite=False)
-                M -= both[:, 1:].T @ both[:, 1:]
-                right -= both[:, 1:].T @ both[:, 0]
-                both = solve_triangular(factor, both, lower=True, trans="T", check_finite=False)
-            else:
-                both = np.empty((0, 1 + len(level)))
-            alone.append(both[:, 0])
-            with_t.append(both[:, 1:])
+            both = np.column_stack([rest[i, at], Q[:f, f:] * follow])
+            if f:
+                both = solve_triangular(factor, both, lower=True, check_finite=False, overwrite_b=True)
+                share -= both[:, 1:].T @ both[:, 1:]
+                right[tied] -= both[:, 1:].T @ both[:, 0]
+            _row_kernel.add_between(share, tied, M)
+            eliminated.append((at, tied, factor, both))
         dt = solved(M, right) if t_rows.size else np.empty(0)
         if dt is None:
             return None
         step = np.zeros((len(U), self.m))
         step[t_rows] = S[t_rows] * dt[:, None]
-        for i, (among, one, other) in enumerate(zip(free, alone, with_t, strict=True)):
-            step[among, i] = one - other @ dt
+        for i, (at, tied, factor, both) in enumerate(eliminated):
+            if at.size:
+                left = both[:, 0] - both[:, 1:] @ dt[tied]
+                step[at, i] = solve_triangular(factor, left, lower=True, trans="T", check_finite=False)
         return step
 
 

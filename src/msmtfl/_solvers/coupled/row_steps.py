@@ -9,7 +9,8 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from ..._data.designs import Floats
+from ..._data.designs import Floats, Ints
+from ..._kernels.row_sweep import extend
 
 BATCHED = (
     48  # up to this order matrices are inverted together, or factored in the kernel, and Gram matrices kept together
@@ -49,18 +50,33 @@ def block_inverses(A: Floats, among: np.ndarray | None = None) -> Floats | None:
         return out
     every = np.arange(k)
     for i, one in enumerate(A):
-        part = every if among is None else np.flatnonzero(among[i])
+        part = every if among is None or among[i].all() else np.flatnonzero(among[i])
         if part.size == 0:
             one[:] = 0.0
             continue
-        factor, failed = dpotrf(one[part[:, None], part].T, lower=1, overwrite_a=1)
+        whole = len(part) == k
+        factor, failed = dpotrf((one if whole else one[part[:, None], part]).T, lower=1, overwrite_a=1)
         if failed:
             return None
-        inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
-        lower = np.tril(inverse)
-        one[:] = 0.0
-        one[part[:, None], part] = lower + np.tril(inverse, -1).T
+        inverse, _ = dpotri(factor, lower=1, overwrite_c=1)  # its lower triangle, 0 above
+        diagonal = inverse.diagonal().copy()
+        inverse = inverse + inverse.T
+        inverse.flat[:: len(part) + 1] = diagonal
+        if whole:
+            one[:] = inverse
+        else:
+            one[:] = 0.0
+            one[part[:, None], part] = inverse
     return A
+
+
+def between(Q: Floats, rows: Ints) -> Floats:
+    """(count, k, k): symmetric matrices (count, d, d) on some of their rows and columns."""
+    if len(rows) == Q.shape[1] and bool((np.diff(rows) == 1).all()):
+        return Q
+    out = np.empty((len(Q), len(rows), len(rows)))
+    extend(Q, np.ascontiguousarray(rows, dtype=np.intp), 0, out)
+    return out
 
 
 def solved(A: Floats, b: Floats) -> Floats | None:
