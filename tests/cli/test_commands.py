@@ -1187,7 +1187,7 @@ def test_small_tasks_and_many_folds(tmp_path):
         (("--theta", "-3"), ("theta", "-3")),
         (
             ("--model", "ridge"),
-            ("--model", "'ridge'", "Known: 'nested-ridge', 'ridge-per-task', 'pooled-ridge', 'bi-level'"),
+            ("--model", "'ridge'", "Known: 'nested-ridge', 'ridge-per-task', 'pooled-ridge'"),
         ),
         (("--model", "msmtfl", "--lam-entry", "1"), ("--lam-entry", "msmtfl, which has lam, theta")),
         (("--model", "pooled lasso", "--lam", "1"), ("--lam", "pooled lasso, which has none")),
