@@ -246,5 +246,4 @@ def test_free_features_that_separate_classes_have_no_score_beside_a_common_inter
     of_class = [f"{one} {other}" for one, other in zip(task, y, strict=True)]
     folds = list(TaskKFold(3, task=of_class, random_state=0).split(X))
     model = msmtfl.SharedMTLClassifierCV(lams=5, cv=folds, intercepts="common").fit(X, y, task=task)
-    assert model.cv_results_["mean_test_score"][model.cv_results_["eligible"]].min() > -5.0
     assert_scored_as_refitted(model, X, y, task, folds, seed=5, intercepts="common")
