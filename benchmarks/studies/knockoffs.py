@@ -12,6 +12,10 @@ least r tasks (threshold 0.75, lam chosen on another data set), which promises n
 
 draws knockoffs from sums of squares and products alone (`Moments`), without stability selection.
 
+    python benchmarks/studies/knockoffs.py --draws 50 --loss logistic --samples 250 --only 0.5
+
+has classes, or counts that spread more than Poisson's (`--loss poisson`), in the place of numbers.
+
     MSMTFL_DATA=... python benchmarks/studies/knockoffs.py --hiv
 
 are mutations of the HIV protease that `shared_features` declares to matter for the resistance to a drug, drug by drug (the
@@ -35,7 +39,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from msmtfl import LassoMTL, LassoMTLCV, Moments, stability_selection, stack_tasks
+from msmtfl import LassoMTL, LassoMTLCV, Moments, MSMTFLClassifier, stability_selection, stack_tasks
 from msmtfl.inference import shared_features
 from msmtfl.inference.knockoffs import knockoff_plus, scores_of
 
@@ -105,6 +109,7 @@ def measured(
     stability: bool,
     first: int = 0,
     sums: bool = False,
+    loss: str = "squared",
 ) -> dict[Any, Any]:
     """By question and method: false discovery proportions and powers, one per data set."""
     X, y, task, _ = drawn(10**6, n, rho, heterogeneous, effect)
@@ -112,8 +117,11 @@ def measured(
     out: dict[Any, list[tuple[float, float]]] = {}
     for seed in range(first, first + draws):
         X, y, task, W = drawn(seed, n, rho, heterogeneous, effect)
+        if loss != "squared":
+            y, stability = of_loss(y, loss, np.random.default_rng(seed)), False
         known = (Moments().update(X, y, task=task),) if sums else (X, y)
-        V = shared_features(LassoMTL(), *known, task=None if sums else task, r=1, random_state=seed).statistics
+        asked = MSMTFLClassifier() if loss == "logistic" else LassoMTL(loss=loss)
+        V = shared_features(asked, *known, task=None if sums else task, r=1, random_state=seed).statistics
         often = stability_selection(LassoMTL(lam), X, y, task=task, n_pairs=15).selected() if stability else None
         for r, fdr in QUESTIONS.items():
             true = (W != 0).sum(axis=0) >= r
@@ -122,6 +130,13 @@ def measured(
             if often is not None:
                 out.setdefault((r, "stability"), []).append(rates(often.sum(axis=0) >= r, true))
     return {key: np.array(values) for key, values in out.items()}
+
+
+def of_loss(y: Any, loss: str, random: Any) -> Any:
+    """Classes, or counts, in the place of numbers y."""
+    if loss == "logistic":
+        return y + random.logistic(size=len(y)) > 0
+    return random.poisson(np.exp(np.clip(0.5 * y, -5.0, 3.0)))  # the noise of y makes them spread more
 
 
 def position(mutation: str) -> int:
@@ -182,6 +197,9 @@ def main() -> None:
     parser.add_argument("--effect", type=float, default=0.45)
     parser.add_argument("--only", default="", help="settings whose names hold this")
     parser.add_argument("--sums", action="store_true", help="draw knockoffs from Moments")
+    parser.add_argument(
+        "--loss", choices=["squared", "logistic", "poisson"], default="squared", help="of other targets"
+    )
     parser.add_argument("--hiv", action="store_true", help="real data instead: mutations of the HIV protease, per drug")
     parser.add_argument("--fdr", type=float, default=0.1, help="rate of --hiv")
     parser.add_argument("--seeds", type=int, default=10, help="draws of knockoffs of --hiv")
@@ -193,7 +211,7 @@ def main() -> None:
     print(f"{'':20} {'r':>2} {'method':16} {'rate':>5} {'false':>7} {'s.e.':>6} {'power':>6}")
     for name, (rho, heterogeneous) in ((k, v) for k, v in SETTINGS.items() if args.only in k):
         for (r, method), values in measured(
-            args.draws, args.samples, rho, heterogeneous, args.effect, not args.sums, args.first, args.sums
+            args.draws, args.samples, rho, heterogeneous, args.effect, not args.sums, args.first, args.sums, args.loss
         ).items():
             (false, power), se = values.mean(axis=0), values[:, 0].std() / np.sqrt(len(values))
             rate = "" if method == "stability" else f"{QUESTIONS[r]:.2f}"

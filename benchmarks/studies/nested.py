@@ -179,7 +179,9 @@ def main() -> None:
     if asked.parity:
         print(f"our objective differs from cvxpy's by at most {parity(asked.seeds):.1e}, relatively")
         return
-    print("| data | model | known schools | new schools | new regions | seconds |\n|---|---|---|---|---|---|")
+    print(
+        "| data | model | known schools | new schools | new regions | seconds |\n|---|---|---|---|---|---|", flush=True
+    )
     for line in real(asked.seeds) if asked.real else study(asked.seeds, tuple(asked.only)):
         texts = [
             "" if np.isnan(mean) else f"{mean:.4f} ({se:.4f})"

@@ -1,12 +1,17 @@
 """What to expect of a task that was not in the training data, by the way in which it is predicted.
 
     python benchmarks/studies/new_tasks.py [--only DATA ...] [--tasks 40]
+    python benchmarks/studies/new_tasks.py --labelled 5 [--only DATA ...] [--tasks 40]
 
 Every task (or so many of them, drawn at random) is left out as a whole, and predicted by partial pooling fitted to the
 others: by their mean coefficients, by the common values, and by the mean of those whose features are similar. Printed is
 the nMSE, its mean over the tasks left out, and the standard error of each way's difference to the mean. `levels` and `kinds`
 are synthetic, 40 tasks of 30 samples and 10 features: slopes that differ a little and levels that differ much; and
 slopes that go with the means of the features. The others are real and need MSMTFL_DATA.
+
+With --labelled some samples of the task are labelled, and the others predicted: by the common values with the mean of the
+labelled targets for a level, by `add_task`, with intercepts as in the fit or drawn to a common level (shrunk), by a ridge
+regression on the labelled samples alone, and by the mean of their targets.
 """
 
 from __future__ import annotations
@@ -18,11 +23,13 @@ import warnings
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from sklearn.linear_model import RidgeCV
 
 from msmtfl import PartialPooling
 from msmtfl.datasets.files import data_folder
 
 WAYS = ("mean", "common", "similar")
+LABELLED = ("common", "add_task", "shrunk", "alone", "level")
 REAL = ("school", "computer", "hiv_pi")
 
 
@@ -60,17 +67,45 @@ def left_out(X: np.ndarray, y: np.ndarray, task: np.ndarray, count: int, seed: i
     return np.array(out)
 
 
+def with_labels(X: np.ndarray, y: np.ndarray, task: np.ndarray, count: int, labelled: int, seed: int = 0) -> np.ndarray:
+    """(tasks, ways): nMSE of the other samples of tasks of which so many are labelled."""
+    random = np.random.default_rng(seed)
+    labels = [one for one in np.unique(task) if np.ptp(y[task == one]) > 0 and (task == one).sum() >= labelled + 10]
+    out = []
+    for label in random.permutation(labels)[:count]:
+        rows = random.permutation(np.flatnonzero(task == label))
+        some, rest, others = rows[:labelled], rows[labelled:], task != label
+        found = []
+        model = PartialPooling(unknown_task="common").fit(X[others], y[others], task=task[others])
+        f = model.predict(X[rows], task=task[rows])
+        found.append(f[labelled:] + np.mean(y[some] - f[:labelled]))
+        for intercepts in ("task", "shrunk"):
+            model = PartialPooling(intercepts=intercepts).fit(X[others], y[others], task=task[others])
+            found.append(model.add_task(X[some], y[some], label).predict(X[rest], task=task[rest]))
+        found.append(RidgeCV(np.geomspace(1e-2, 1e4, 13)).fit(X[some], y[some]).predict(X[rest]))
+        found.append(np.full(len(rest), y[some].mean()))
+        out.append([np.mean((y[rest] - f) ** 2) / y[rest].var() for f in found])
+    return np.array(out)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", default=["levels", "kinds", *REAL])
     parser.add_argument("--tasks", type=int, default=40)
+    parser.add_argument("--labelled", type=int, default=0)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    print(f"{'data':10} {'tasks':>5} " + " ".join(f"{way:>8} {'(s.e.)':>8}" for way in WAYS))
+    ways = LABELLED if options.labelled else WAYS
+    print(f"{'data':10} {'tasks':>5} " + " ".join(f"{way:>8} {'(s.e.)':>8}" for way in ways), flush=True)
     for name in options.only:
-        errors = left_out(*(load(name) if name in REAL else synthetic(name)), options.tasks)
+        data = load(name) if name in REAL else synthetic(name)
+        errors = (
+            with_labels(*data, options.tasks, options.labelled) if options.labelled else left_out(*data, options.tasks)
+        )
         difference = errors - errors[:, :1]
-        spread = difference.std(axis=0, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.full(3, np.nan)
+        spread = (
+            difference.std(axis=0, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.full(len(ways), np.nan)
+        )
         shown = " ".join(f"{one:8.4f} ({se:.4f})" for one, se in zip(errors.mean(axis=0), spread, strict=True))
         print(f"{name:10} {len(errors):5d} {shown}", flush=True)
 

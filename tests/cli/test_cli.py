@@ -114,3 +114,20 @@ def test_demo_needs_no_extra_and_says_what_was_found():
         "solved: relative",
     ):
         assert expected in shown.stdout
+
+
+def test_lines_are_broken_between_words_on_a_terminal_only(monkeypatch):
+    pytest.importorskip("typer")
+    from msmtfl.cli.options import fitted
+
+    class Stream:
+        def __init__(self, terminal):
+            self.isatty = lambda: terminal
+
+    monkeypatch.setenv("COLUMNS", "50")
+    text = f"msmtfl fit: {'a rather long message ' * 6}{'x' * 60}\n  {'indented words ' * 5}\nshort\n"
+    shown = fitted(text, Stream(True))
+    assert fitted(text, Stream(False)) == text
+    assert shown.split() == text.split()
+    assert all(len(line) <= 50 or " " not in line for line in shown.split("\n"))
+    assert "\n  indented words indented words\nshort" in shown

@@ -1185,7 +1185,10 @@ def test_small_tasks_and_many_folds(tmp_path):
         (("--theta", "wide"), ("--theta", "adaptive", "'wide'")),
         (("--theta", "nan"), ("theta", "nan")),
         (("--theta", "-3"), ("theta", "-3")),
-        (("--model", "ridge"), ("--model", "'ridge'", "Known: 'ridge-per-task', 'pooled-ridge', 'bi-level', 'msmtfl'")),
+        (
+            ("--model", "ridge"),
+            ("--model", "'ridge'", "Known: 'nested-ridge', 'ridge-per-task', 'pooled-ridge'"),
+        ),
         (("--model", "msmtfl", "--lam-entry", "1"), ("--lam-entry", "msmtfl, which has lam, theta")),
         (("--model", "pooled lasso", "--lam", "1"), ("--lam", "pooled lasso, which has none")),
         (("--model", "pooled ridge", "--relax"), ("--relax", "pooled ridge")),

@@ -50,7 +50,7 @@ def test_every_ending_is_written_and_says_the_same_as_python(folder, tmp_path, e
     out = tmp_path / f"t.{ending}"
     found = run("table", folder / "m.msmtfl", "--out", out, "--per", "sd", "--long")
     assert found.exit_code == 0
-    assert "Coefficients of MSMTFLCV for score" in found.stderr
+    assert "Coefficients of MSMTFL for score" in found.stderr
     table = coefficient_table(load_model(folder / "m.msmtfl"), per="sd", layout="long")
     expected = table.content(out)
     assert out.read_bytes() == (expected.encode() if isinstance(expected, str) else expected)

@@ -57,6 +57,19 @@ def test_columns_that_do_not_suit_are_refused(table, options, words):
     assert words in " ".join(found.output.split())
 
 
+def test_a_search_says_how_well_the_order_is_predicted(table, tmp_path):
+    given = ["--task", "clinic", "--loss", "cox", "--time", "days", "--event", "died", "--cv", "3"]
+    found = run("fit", table[0], *given, "--out", tmp_path / "m.msmtfl")
+    assert found.exit_code == 0, found.output
+    model = load_model(tmp_path / "m.msmtfl")
+    assert f"held-out partial deviance: {-model.cross_fitted_score_:.4g}, each fold" in found.stdout
+    low, high = model.concordance_.min(), model.concordance_.max()
+    assert f"held-out C-index: {low:.3f} to {high:.3f}, by task (0.5 is chance, 1 is perfect)" in found.stdout
+    assert "neg_deviance" not in found.stdout
+    drawn = run("plot", tmp_path / "m.msmtfl", "gain", "--out", tmp_path / "g.png")
+    assert "`msmtfl compare --loss cox --plot` shows it" in drawn.stderr
+
+
 def test_other_losses_have_a_target(table):
     assert "--target: name the column" in " ".join(run("fit", table[0], "--task", "clinic").output.split())
     both = run("fit", table[0], "--task", "clinic", "--target", "a", "--time", "days")

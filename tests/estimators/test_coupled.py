@@ -770,7 +770,10 @@ def test_one_task_without_labels(estimator):
     model = estimator(lams=5, cv=3).fit(X, y)
     lasso = LassoMTLCV(lams=model.surface_.parameters[next(iter(model.surface_.parameters))][:, 0], cv=3).fit(X, y)
     assert model.coef_.shape == (D,)
-    np.testing.assert_allclose(model.cv_results_["mean_test_score"], lasso.cv_results_["mean_test_score"], rtol=1e-8)
+    scores, of_lasso = (one.cv_results_["mean_test_score"] for one in (model, lasso))
+    known = np.isfinite(scores) & np.isfinite(of_lasso)  # they may look at errors at other points, and end elsewhere
+    assert known.sum() >= 4
+    np.testing.assert_allclose(scores[known], of_lasso[known], rtol=1e-8)
     np.testing.assert_allclose(model.coef_, lasso.coef_, rtol=0, atol=1e-9)
     if estimator is DirtyMTLCV:
         assert model.coef_shared_.shape == (D,)

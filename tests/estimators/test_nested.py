@@ -19,6 +19,7 @@ from msmtfl._solvers.coupled.task_levels import LevelSolver, StackedLevels
 from msmtfl._solvers.make_problem import make_problem
 from msmtfl.formulas import formula
 from msmtfl.model_files import load_model, save_model
+from msmtfl.report import write_report
 from msmtfl.sharing import sharing_map
 
 pd = pytest.importorskip("pandas")
@@ -320,6 +321,20 @@ def test_one_more_task(kind):
     np.testing.assert_allclose(model.coef_, sums, atol=1e-12)
 
 
+def test_what_differs_is_told_by_level():
+    table, y = sample(18, n=40, sd=0.1)
+    model = NestedMTL(0.01, 0.0, lam_upper=0.001, kind="ridge", task_column=LEVELS).fit(table, y)
+    spread = model.level_spread()
+    assert list(spread) == LEVELS
+    coefs = np.array([model.effects("region")[task.split(" / ")[0]] for task in model.tasks_])
+    np.testing.assert_allclose(spread["region"], coefs.std(axis=0), atol=1e-12)
+    shares = {name: ((sd * model.feature_sd_) ** 2).sum() for name, sd in spread.items()}
+    share = round(100 * shares["region"] / sum(shares.values()))
+    assert share > 50
+    assert f"by level: {share}% region, {100 - share}% school" in str(model.summary())
+    assert "by level" not in str(NestedMTL().fit(table[["f0", "f1"]], y, task=table["school"]).summary())
+
+
 @KINDS
 @pytest.mark.parametrize("search", [False, True])
 def test_files_keep_levels(tmp_path, kind, search):
@@ -337,6 +352,9 @@ def test_files_keep_levels(tmp_path, kind, search):
     assert loaded.task_column == LEVELS
     assert formula(loaded) == formula(model)
     assert "school" in str(formula(model))
+    if search:
+        write_report(loaded, tmp_path / "page.html")
+        assert "Largest effect" in (tmp_path / "page.html").read_text(encoding="utf-8")
     if kind == "sparse":
         assert sharing_map(model).counts["unused"] >= 0
 

@@ -198,7 +198,9 @@ def test_a_model_of_times_has_hazards_and_the_order_of_pairs():
     assert "Hazards are predicted, not times" in text
     assert "without intervals here. In Python split_intervals(model, X, y) gives intervals that hold" in text
     found = split_intervals(model, X, y)
-    assert "intervals" in text_of(report_html(model, X=X, y=y, intervals=found))
+    page = report_html(model, X=X, y=y, intervals=found)
+    assert "clearly non-zero" in text_of(page)
+    assert "end of the 95 % interval, of the logarithm of the hazard" in page
     assert not [wrong for wrong in (*SQUARED, "With the data (X and y)", "With the rows of the fit") if wrong in text]
 
 

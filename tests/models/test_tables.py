@@ -238,3 +238,24 @@ def test_a_model_file_keeps_the_standard_deviations_and_an_old_one_says_so(model
     ridge = RidgePerTaskCV().fit(X, y, task=task)
     np.testing.assert_allclose(ridge.feature_sd_, model.feature_sd_)
     assert "The ridge shrinks" in repr(coefficient_table(ridge, per="sd"))
+
+
+def test_a_summary_of_several_classes_has_a_line_for_each():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((240, 3)), np.repeat(list("abcd"), 60)
+    kind = np.array(["low", "middle", "high"])[(X[:, :1] * [-2.0, 0.0, 2.0] + rng.gumbel(size=(240, 3))).argmax(axis=1)]
+    model = MSMTFLClassifier(0.01, 0.5).fit(X, kind, task=task)
+    table = coefficient_table(model, layout="summary", ratios=True)
+    frame = table.to_frame().set_index(["feature", "class"])
+    assert frame.loc[("x0", "high"), "sign"] == "+"
+    assert frame.loc[("x0", "low"), "sign"] == "-"
+    W = model.coef_.reshape(4, 3, 3)  # tasks, classes, features
+    for c, name in enumerate(model.classes_):
+        used = np.exp(W[:, c, 0][W[:, c, 0] != 0])
+        line = frame.loc[("x0", name)]
+        assert line[["median", "smallest", "largest"]].tolist() == pytest.approx(
+            [np.median(used), used.min(), used.max()]
+        )
+        assert line["tasks"] == len(used)
+    for ending in ("tex", "docx", "html", "md", "csv", "xlsx"):
+        assert table.content(f"t.{ending}")

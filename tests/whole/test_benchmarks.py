@@ -218,6 +218,7 @@ SMALLEST = [
     pytest.param("costs.py", "--quick", "| fit, LassoMTL | split_intervals |", "", marks=SLOW),
     pytest.param("new_tasks.py", "--only levels --tasks 2", "levels         2 ", ""),
     pytest.param("robust.py", "--seeds 1", "`RobustMTL()`", "", marks=SLOW),
+    pytest.param("nested.py", "--seeds 1 --only sparse", "`NestedMTLCV()`", "", marks=SLOW),
     pytest.param("pretrained.py", "--seeds 1", "pooled lasso ", "", marks=SLOW),
     pytest.param(
         "jobs.py",

@@ -132,6 +132,7 @@ class Family:
     chosen : what a search chooses, in symbols
     parts : of its coefficients
     more : attributes that belong to strengths or parts
+    about : what a fitted model's parts say of the tasks, in a sentence; "" where there is nothing to say
     odd : the attribute with the labels of tasks that are unlike the rest, where a model names them
     grid, grid_attributes : the grid of its search in words, and the attributes of the CV class that hold it
     coef_on : coefficients at a fitted model's setting on a part of its rows
@@ -152,6 +153,7 @@ class Family:
     chosen: str = "λ"
     parts: tuple[Part, ...] = ()
     more: tuple[str, ...] = ()
+    about: Callable[[Any], str] = lambda model: ""
     odd: str = ""
     grid: GridWords | None = None
     grid_attributes: tuple[str, ...] = ()
@@ -275,6 +277,12 @@ def odd_tasks(model: Any) -> np.ndarray | None:
     """Labels of the tasks that a fitted model finds unlike the rest; None if it is of no family that names such tasks."""
     record, model = _record(model), model_chosen(model)
     return None if record is None or not record.odd else np.asarray(getattr(model, record.odd))
+
+
+def about_tasks(model: Any) -> str:
+    """What a fitted model's parts say of the tasks, in a sentence; empty if that is nothing."""
+    record = _record(model)
+    return "" if record is None else record.about(model_chosen(model))
 
 
 def _record(model: Any) -> Family | None:

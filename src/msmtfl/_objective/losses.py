@@ -514,9 +514,8 @@ def best_level(loss: Loss, y: Floats, g: Floats, v: Floats) -> float:
         if not abs(slope) >= best[0]:  # NaN, too, goes on
             best = (abs(slope), b)
         low, high = (b, high) if slope < 0 else (low, b)
-        if abs(slope) <= HIDDEN * float(np.abs(slopes).sum()) or (
-            np.isfinite(high - low) and high - low <= 4e-16 * max(abs(low), abs(high))
-        ):
+        narrow = np.isfinite(high - low) and high - low <= 4e-16 * max(abs(low), abs(high))
+        if narrow or abs(slope) <= HIDDEN * float(np.abs(slopes).sum()):
             break
         bend = float(v @ loss.curvature(y, g + b))
         new = b - slope / bend if bend > 0 and np.isfinite(slope) else np.nan

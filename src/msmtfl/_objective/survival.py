@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._data.designs import Floats, Ints
+from .._data.designs import Floats
 from .._data.event_times import times_of
 
 TIES = ("efron", "breslow")
@@ -128,6 +128,9 @@ class CoxTask(Cox):
     share, of_term : (events,) l / d of each term, and its weight
     total : (G,) weight of the events at each time
     at : (n,) number of the last time with an event up to a row, -1 if there is none
+    lasts : (G,) the place of the last event at each time
+    among, last : tied events but for the last of each time, and of each of these the last of its time
+    within : (events,) bool: whether an event is one of these
     """
 
     def __init__(self, ties: str, y: Floats, v: Floats):
@@ -155,6 +158,11 @@ class CoxTask(Cox):
             self.log_v = np.log(weight)
         self.lowest = np.log(self.total)[self.group] + np.log1p(-self.share)  # of a term's logarithm
         self._seen: tuple[Floats, Sums] | None = None
+        self._columns: tuple[Floats, Floats] | None = None
+        self.lasts = self.ends - 1
+        self.among = np.setdiff1d(self.events, self.lasts)
+        self.last = self.lasts[self.at[self.among]]
+        self.within = ~np.isin(self.events, self.lasts)
 
     @property
     def times(self) -> Floats:
@@ -168,7 +176,7 @@ class CoxTask(Cox):
         if self._seen is not None and self._seen[0] is f:
             return self._seen[1]
         rows = f[self.order] + _beside(self.log_v, f)
-        later = np.logaddexp.accumulate(rows[::-1], axis=0)[::-1]
+        later = _of_sums(rows[::-1])[::-1]
         tied = self._over_times(rows[self.events])
         with np.errstate(invalid="ignore"):
             apart = np.minimum(np.exp(tied - later[self.starts]), 1.0)[self.group]
@@ -183,12 +191,14 @@ class CoxTask(Cox):
 
     def _over_times(self, parts: Floats) -> Floats:
         """Logarithms of sums over the events of a time."""
-        return np.logaddexp.reduceat(parts, self.first, axis=0) if len(self.first) else parts
+        if len(self.first) in (0, len(parts)):  # no events are tied
+            return parts
+        return np.logaddexp.reduceat(parts, self.first, axis=0)
 
     def _hazards(self, terms: Floats) -> tuple[Floats, Floats]:
         """`before` and `hazard`."""
         logs = _beside(np.log(self.of_term), terms) - terms
-        total = np.logaddexp.accumulate(self._over_times(logs), axis=0)
+        total = _of_sums(self._over_times(logs))
         before = np.concatenate([np.full((1, *terms.shape[1:]), -np.inf), total])
         hazard = before[self.at + 1]
         own = self._over_times(logs + _beside(np.log1p(-self.share), terms))
@@ -283,23 +293,29 @@ class CoxTask(Cox):
 
     @np.errstate(over="ignore", invalid="ignore")
     def root(self, C: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
-        """L'C. Contrasts are in the order of time; of tied events each is against the mean of those behind it, the last is
-        that of all of them against the mean of the later rows."""
+        """L'C. Contrasts are in the order of time, the last first; of tied events each is against the mean of those behind
+        it, the last is that of all of them against the mean of the later rows."""
         at = self._contrasts(_in_range(f))
-        X = C[self.order] - C.mean(axis=0)
-        E = at.e[:, None] * X
-        behind = np.cumsum(E[::-1], axis=0)[::-1] - E
-        behind[at.among] -= behind[at.last]
-        out = X - behind / at.behind[:, None]
-        if len(self.first):
-            ends = self.ends - 1
-            whole = np.add.reduceat(E[self.events], self.first, axis=0) / at.tied[:, None]
-            out[ends] = whole - behind[ends] / at.behind[ends, None]
-        return np.asarray(at.factor[:, None] * out)
+        if self._columns is None or self._columns[0] is not C:
+            self._columns = C, np.ascontiguousarray((C[self.order[::-1]] - C.mean(axis=0)).T)
+        X = self._columns[1]  # (columns, n), so that sums over rows run through memory
+        E = at.e[::-1] * X
+        behind = np.cumsum(E, axis=1)
+        behind -= E
+        if len(self.among):
+            behind[:, self.n - 1 - self.among] -= behind[:, self.n - 1 - self.last]
+        behind *= 1.0 / at.behind[::-1]
+        out = X - behind
+        if len(self.among):
+            ends = self.n - 1 - self.lasts
+            whole = np.add.reduceat(E[:, self.n - 1 - self.events], self.first, axis=1) / at.tied
+            out[:, ends] = whole - behind[:, ends]
+        out *= at.factor[::-1]
+        return out.T
 
     @np.errstate(over="ignore", invalid="ignore")
     def target(self, v: Floats, f: Floats, slope: Floats, bend: Floats) -> Floats:
-        """L^-1 (v slope)"""
+        """L^-1 (v slope), the last contrast first"""
         at = self._contrasts(_in_range(f))
         g = (v * slope)[self.order]
         of_tied = self._by_time(g[self.events])
@@ -310,7 +326,7 @@ class CoxTask(Cox):
         inside -= inside[self.first][self.group]
         y[self.events] = own + at.e[self.events] * inside / at.tied_on
         y[self.ends - 1] = of_tied + at.tied * before[self.starts] / at.from_on[self.starts]
-        return np.divide(y, at.factor, out=np.zeros(self.n), where=at.factor > 0.0)
+        return np.divide(y, at.factor, out=np.zeros(self.n), where=at.factor > 0.0)[::-1]
 
     @np.errstate(over="ignore", invalid="ignore")
     def bent(self, x: Floats, v: Floats, f: Floats, bend: Floats) -> Floats:
@@ -337,28 +353,24 @@ class CoxTask(Cox):
         top = float(sums.rows.max(initial=-np.inf))
         e = np.exp(sums.rows - top)
         S = np.cumsum(e[::-1])[::-1]
-        T, ends = np.append(S[1:], 0.0), self.ends - 1
+        T, ends = np.append(S[1:], 0.0), self.lasts
         D = self._by_time(e[self.events])
         rest = T[ends]
         hazard = np.exp(sums.hazard + top)
-        among = np.setdiff1d(self.events, ends)  # tied events but the last of each time
-        last = ends[self.at[among]]
         behind = T.copy()
-        behind[among] = np.maximum(T[among] - T[last], 0.0)
+        behind[self.among] = np.maximum(T[self.among] - T[self.last], 0.0)
         square = hazard * e * behind / np.maximum(e + behind, LEAST)
         parts = self.of_term * (1.0 - self.share) * np.exp(2.0 * (top - sums.terms))
         own = self._by_time(parts)
         square[ends] = D * rest * (np.exp(sums.before[:-1] + top) / np.maximum(D + rest, LEAST) + own)
-        tied_on = e[self.events] + np.where(np.isin(self.events, ends), 0.0, behind[self.events])
+        tied_on = e[self.events] + np.where(self.within, behind[self.events], 0.0)
         return _Contrasts(
             e=e,
             from_on=np.maximum(S, LEAST),
             behind=np.maximum(behind, LEAST),
             tied=np.maximum(D, LEAST),
             tied_on=np.maximum(tied_on, LEAST),
-            among=among,
-            last=last,
-            factor=np.sqrt(np.nan_to_num(square, nan=0.0, posinf=0.0)),
+            factor=np.sqrt(np.where(np.isfinite(square), square, 0.0)),
         )
 
     # ------------------------------------------------------------------ after the fit
@@ -398,9 +410,19 @@ class _Contrasts:
     behind: Floats  # (n,): sums behind each row; of a tied event over those tied with it, but for the last
     tied: Floats  # (G,): sums over the events of a time
     tied_on: Floats  # (events,): sums from each event on, over those of its time
-    among: Ints  # tied events but for the last of each time
-    last: Ints  # of each of these the last of its time
     factor: Floats  # (n,): what contrasts are multiplied with
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _of_sums(logs: Floats) -> Floats:
+    """Logarithms of sums from the first on, of what has these logarithms (rows, ...)."""
+    if len(logs) == 0:
+        return logs
+    top = logs.max(axis=0)
+    low = np.where(np.isneginf(logs), np.inf, logs).min(axis=0)
+    if not (top - low <= 2.0 * RANGE).all():
+        return np.logaddexp.accumulate(logs, axis=0)
+    return np.asarray(np.log(np.cumsum(np.exp(logs - top), axis=0)) + top)
 
 
 def _in_range(f: Floats) -> Floats:

@@ -185,7 +185,7 @@ def compare(
                 "too_good": [str(label) for label in result.tasks[result.perfect].tolist()],
                 "dropped": {name: asdict(one) for name, one in result.screened.items()},
             }
-            o.emit(json.dumps(said, indent=1) + "\n")
+            o.emit(json.dumps(said, indent=1) + "\n", data=True)
         elif not quiet:
             o.emit(f"{result}\n")
 
@@ -286,7 +286,7 @@ def surface(
         if out is not None:
             o.save(out, table_bytes(frame, out))
         if as_json:
-            o.emit(records(frame) + "\n")
+            o.emit(records(frame) + "\n", data=True)
         elif out is None:
             o.emit(frame.to_csv(index=False), data=True)
         elif not quiet:

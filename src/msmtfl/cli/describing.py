@@ -78,7 +78,7 @@ def describe(model: Any) -> str:
 def _score(model: Any) -> str:
     """The error of rows that had no part in the choice of the parameters, and what is known of that of separate lassos."""
     from .._estimators.cross_fitted import lasso_points
-    from .._estimators.fitted import scoring_of
+    from .._estimators.fitted import of_survival, scoring_of
     from .._paths.searched import cross_fits
     from .._paths.validation.too_good import too_good
     from ..plots.views import measure_of
@@ -90,7 +90,10 @@ def _score(model: Any) -> str:
             return (
                 f"{score} of the only fold: {model.best_score_:.4g}. It chose the parameters: new data will be worse."
             )
-        return f"{score}: {model.cross_fitted_score_:.4g}, each fold predicted with parameters that the others chose"
+        way = "each fold predicted with parameters that the others chose"
+        if of_survival(model):
+            return f"held-out partial deviance: {-model.cross_fitted_score_:.4g}, {way}{_in_order(model)}"
+        return f"{score}: {model.cross_fitted_score_:.4g}, {way}"
     name = measure_of(model).name
     text = f"held-out {name}: {found['held_out_error']:.4g}, each fold predicted with parameters that the others chose"
     if "lasso_error" in found:
@@ -102,6 +105,16 @@ def _score(model: Any) -> str:
         text += "\nthe point chosen is that of separate lassos"
     perfect = list(found.get("too_good", {}))
     return "\n".join(filter(None, [text, too_good(perfect, np.array(list(found["too_good"].values())), name)]))
+
+
+def _in_order(model: Any) -> str:
+    """In how many pairs of rows held out it is predicted which event comes first."""
+    known = np.asarray(getattr(model, "concordance_", []), dtype=np.float64)
+    known = known[np.isfinite(known)]
+    if not known.size:
+        return ""
+    ends = f"{known.min():.3f}" + (f" to {known.max():.3f}, by task" if len(known) > 1 else "")
+    return f"\nheld-out C-index: {ends} (0.5 is chance, 1 is perfect)"
 
 
 def _measured(model: Any) -> dict[str, Any]:

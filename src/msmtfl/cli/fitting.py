@@ -245,7 +245,7 @@ def fit(
                 write_report(estimator, report, command=command, **training.report_arguments())
         written = {name: str(path) for name, path in (("model_file", out), ("report", report)) if path is not None}
         if as_json:
-            o.emit(json.dumps(facts(estimator) | {"seconds": round(seconds, 3)} | written, indent=1) + "\n")
+            o.emit(json.dumps(facts(estimator) | {"seconds": round(seconds, 3)} | written, indent=1) + "\n", data=True)
         elif not quiet:
             files = "; ".join(f"{name.replace('_', ' ')}: {path}" for name, path in written.items())
             nothing = "Nothing was written: give --out MODEL or --report PAGE."

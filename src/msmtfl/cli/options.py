@@ -6,9 +6,11 @@ import _thread
 import csv
 import os
 import re
+import shutil
 import signal
 import sys
 import tempfile
+import textwrap
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
@@ -226,9 +228,25 @@ def save(path: Path, content: str | bytes) -> None:
         write_whole(path, content)
 
 
+def fitted(text: str, stream: Any) -> str:
+    """Lines that are too long for a terminal are broken between words; what goes elsewhere stays as it is."""
+    if not stream.isatty():
+        return text
+    width = max(shutil.get_terminal_size().columns, NARROW)
+    return "\n".join(_broken(line, width) for line in text.split("\n"))
+
+
+def _broken(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": indent}
+    return textwrap.fill(line, width, **how)
+
+
 def tell(text: str) -> None:
     """To stderr, for people."""
-    typer.echo(printable_lines(text), err=True)
+    typer.echo(fitted(printable_lines(text), sys.stderr), err=True)
 
 
 def emit(text: str, data: bool = False) -> None:
@@ -236,6 +254,7 @@ def emit(text: str, data: bool = False) -> None:
     is made printable; `data` for programs stay as they are, unless they go to a terminal."""
     if not data or sys.stdout.isatty():
         text = printable_lines(text)
+        text = text if data else fitted(text, sys.stdout)
     rest = memoryview(text.encode("utf-8", "surrogateescape"))
     try:
         sys.stdout.flush()
@@ -252,6 +271,7 @@ def emit(text: str, data: bool = False) -> None:
 # ------------------------------------------------------------------ how a command ends
 
 
+NARROW = 40  # letters of a line, however narrow the terminal
 RETRY = 0.01  # seconds until an interruption that was ignored comes again
 
 

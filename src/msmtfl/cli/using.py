@@ -142,7 +142,7 @@ def predict(
         if out is not None:
             o.save(out, table_bytes(result, out, formulas))
         if as_json:
-            o.emit(records(result) + "\n")
+            o.emit(records(result) + "\n", data=True)
         elif out is None:
             o.emit(csv_text(result, formulas), data=True)
 
@@ -456,7 +456,7 @@ def inspect(
             o.save(sql, _commented(to_sql(fitted)))
         if as_json:
             more = {} if shared is None else {"shared_features": as_facts(shared)}
-            o.emit(json.dumps(facts(fitted) | more | {"provenance": fitted.provenance_}, indent=1) + "\n")
+            o.emit(json.dumps(facts(fitted) | more | {"provenance": fitted.provenance_}, indent=1) + "\n", data=True)
         elif not quiet:
             parts = [describe(fitted), *([] if shared is None else [str(shared)])]
             o.emit("\n\n".join([*parts, formula(fitted), _origin(fitted.provenance_)]) + "\n")

@@ -266,12 +266,15 @@ def intervals_table(facts: ModelFacts) -> Table | None:
     entries = sorted(sure.lines, key=lambda at: (rank[at[1]], place[at[0]]))
     shown = [(i, j, line) for i, j in entries[:MOST_ROWS] for line in sure.lines[i, j]][:MOST_ROWS]
     level = "" if sure.level is None else f"{100 * sure.level:g} % "
+    log = f", of the logarithm of the {facts.multiplied}" if facts.multiplied else ""
     columns = [
         texts("Feature", (facts.sharing.features[j] for _, j, _ in shown)),
         texts(facts.subject.task.capitalize(), (facts.model.tasks_[i] for i, *_ in shown)),
-        figures("Coefficient", (facts.coef[i, 0, j] for i, j, _ in shown), "the model's, in the units of the data"),
-        figures("Lower", (line[0] for *_, line in shown), f"end of the {level}interval"),
-        figures("Upper", (line[1] for *_, line in shown), f"end of the {level}interval"),
+        figures(
+            "Coefficient", (facts.coef[i, 0, j] for i, j, _ in shown), f"the model's, in the units of the data{log}"
+        ),
+        figures("Lower", (line[0] for *_, line in shown), f"end of the {level}interval{log}"),
+        figures("Upper", (line[1] for *_, line in shown), f"end of the {level}interval{log}"),
         texts("Clearly non-zero", ("yes" if sure.clear[i, j] else "no" for i, j, _ in shown), sure_hint(sure)),
     ]
     total = sum(len(lines) for lines in sure.lines.values())

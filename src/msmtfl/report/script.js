@@ -430,20 +430,11 @@
       times.forEach((time, k) => points.push([time, points.at(-1)[1]], [time, shares[k]]));
       return [...points, [end, points.at(-1)[1]]];
     };
-    const [observed, ends] = [found.steps.at(-1), []];
-    drawing.path(stair(observed).map(([x, y]) => [drawing.x(x), drawing.y(y)]), drawing.soft);
-    ends.push(["observed", drawing.soft, stair(observed).at(-1)[1]]);
-    HAZARDS.forEach(([said, shade], k) => {
-      const points = stair(found.steps[k]);
-      drawing.path(points.map(([x, y]) => [drawing.x(x), drawing.y(y)]), colour(shade));
-      ends.push([said, colour(shade), points.at(-1)[1]]);
-    });
-    ends.sort((a, b) => b[2] - a[2]);
-    const places = ends.map(([, , share]) => drawing.y(share) + 4);
-    places.forEach((y, k) => { if (k) places[k] = Math.max(y, places[k - 1] + 13); });
-    let below = drawing.y(0) + 4; // names shall not stand below the axis
-    for (let k = places.length - 1; k >= 0; k--) { places[k] = Math.min(places[k], below); below = places[k] - 13; }
-    ends.forEach(([said, shade], k) => drawing.text(480 - 80, places[k], said, "start", shade));
+    const shown = [...HAZARDS.map(([said, shade]) => [said, colour(shade)]), ["observed", drawing.soft]];
+    shown.forEach(([said, shade], k) => drawing.text(480 - 80, 20 + 16 * k, said, "start", shade));
+    for (const k of [3, 0, 1, 2]) {
+      drawing.path(stair(found.steps[k]).map(([x, y]) => [drawing.x(x), drawing.y(y)]), shown[k][1]);
+    }
   }
 
   function chooseTasks(known) {

@@ -48,7 +48,8 @@ def shares(facts: ModelFacts) -> str:
     n, tasks, d = facts.variables.counts, facts.subject.tasks, len(facts.variables.features)
     if n["unused"] + n["constant"] == d:
         return f"No {facts.noun} is used: all coefficients are 0."
-    odd = " " * (facts.sharing.odd is not None) + odd_in_words(facts.model)
+    said_of_tasks = odd_in_words(facts.model)
+    odd = " " * bool(said_of_tasks) + said_of_tasks
     if not facts.family.selects(facts.model):
         return f"Every {facts.noun} that varies is used: the penalty shrinks coefficients, and leaves none of them out.{odd}"
     used = d - n["unused"] - n["constant"]

@@ -76,25 +76,26 @@ class Layout:
         return self._sheet(header, lines, shown, caption, names=len(names), dashes=False)
 
     def summary(self, caption: str) -> Sheet:
+        """A line per feature, and per class if there are more than two: effects on different classes have no median."""
         v = self.values
         what = ["median", "smallest", "largest"]
         clear = [] if v.clear is None else ["clear"]
-        header = ["feature", "columns" if len(v.labels[0]) > 1 else "tasks", "sign", *what, *clear]
+        classes = list(dict.fromkeys(label[1] for label in v.labels if len(label) > 1))
+        header = ["feature", *(["class"] if classes else []), "tasks", "sign", *what, *clear]
         lines, shown = [], []
-        for j in self.features:
-            inside = np.isfinite(v.centre[:, j]) & (v.used[:, j] if v.lower is None else True)
-            some, name = v.centre[inside, j], str(self.found.features[j])
+        for j, of_class in ((j, one) for j in self.features for one in classes or [None]):
+            mine = np.array([of_class is None or label[1] == of_class for label in v.labels])
+            inside = mine & np.isfinite(v.centre[:, j]) & (v.used[:, j] if v.lower is None else True)
+            some, name = v.centre[inside, j], [str(self.found.features[j]), *([of_class] if of_class else [])]
             above, below = int((some > self.ratios).sum()), int((some < self.ratios).sum())
             sign = "mixed" if above and below else "+" if above else "-" if below else ""
             figures = [float(f(some)) if some.size else None for f in (np.median, np.min, np.max)]
-            away = [] if v.clear is None else [float(v.clear[:, j].sum())]
-            lines.append([name, float(inside.sum()), sign, *figures, *away])
-            m = len(v.labels)
+            away = [] if v.clear is None else [float(v.clear[inside, j].sum())]
+            lines.append([*name, float(inside.sum()), sign, *figures, *away])
             texts = [ZERO if one is None else self._number(one) for one in figures]
-            shown.append(
-                [name, f"{int(inside.sum())} of {m}", sign, *texts, *(f"{int(k)} of {int(inside.sum())}" for k in away)]
-            )
-        sheet = self._sheet(header, lines, shown, caption, dashes=False, summary=True)
+            counts = [f"{int(k)} of {int(inside.sum())}" for k in away]
+            shown.append([*name, f"{int(inside.sum())} of {int(mine.sum())}", sign, *texts, *counts])
+        sheet = self._sheet(header, lines, shown, caption, names=1 + bool(classes), dashes=False, summary=True)
         more = "Median, smallest and largest are taken over the tasks counted."
         if clear:
             share = 100.0 * (1.0 - self.intervals.level)
@@ -102,7 +103,7 @@ class Layout:
                 " Clear: tasks in which the coefficient differs from 0 with a false discovery rate of "
                 f"{share:g} % (Benjamini and Hochberg over all tasks and features)."
             )
-        return Sheet(sheet.header, sheet.lines, sheet.shown, caption, (*sheet.notes, more))
+        return Sheet(sheet.header, sheet.lines, sheet.shown, caption, (*sheet.notes, more), sheet.names)
 
     # ------------------------------------------------------------------ entries
 
@@ -178,6 +179,7 @@ class Layout:
 
     def caption(self, summary: bool = False) -> str:
         model, found = self.model, self.found
+        name = type(model).__name__.removesuffix("CV")
         m, d, p = len(found.tasks), len(found.features), len(self.features)
         tasks = f"{m} task{'s' * (m > 1)}"
         rows = f" ({int(np.sum(model.n_samples_))} samples)" if hasattr(model, "n_samples_") else ""
@@ -186,9 +188,9 @@ class Layout:
         if self.intervals is not None:
             level = f"with {100 * self.intervals.level:g} % intervals"
             what = f"{what} {'without shrinkage' if summary else level}"
-            some = some.replace("some task uses", f"{type(model).__name__} uses in some task")
+            some = some.replace("some task uses", f"{name} uses in some task")
             return f"{what} for {self.target} in {tasks}{rows}: {some}."
-        return f"{what} of {type(model).__name__} for {self.target} in {tasks}{rows}: {some}."
+        return f"{what} of {name} for {self.target} in {tasks}{rows}: {some}."
 
     def _unit(self) -> str:
         per = "unit" if self.per == "unit" else "standard deviation (within tasks)"

@@ -14,7 +14,8 @@ from ..families import LAM, Family, Formula, Part, Strength, Variant, at_once
 from ..fitted import loss_of
 from ..words.formula_texts import letters
 from ..words.grid_words import GridWords, Levels, Results, number
-from .fit import NestedMTL, nested_coef
+from .effects import nested_coef
+from .fit import NestedMTL
 from .search import NestedMTLCV
 
 
@@ -47,7 +48,7 @@ NESTED = GridWords(
     strength="lam",
     symbol=r"$\lambda$",
     norm=ConcaveRows,
-    width=lambda model: int(model.surface_.grid.shape[1]),
+    width=lambda model: int(model.strengths_.shape[1]),
     levels=_levels,
     lassos=_lassos,
     column=_column,
@@ -88,6 +89,17 @@ def of_nested(model: Any) -> Formula:
     return text, "  +  ".join(terms), notes
 
 
+def levels_in_words(model: Any) -> str:
+    """How much of what differs between tasks belongs to which level."""
+    spread = model.level_spread()
+    parts = {name: float(((sd * model.feature_sd_) ** 2).sum()) for name, sd in spread.items()}
+    total = sum(parts.values())
+    if len(parts) < 2 or not total > 0.0:
+        return ""
+    shares = [f"{part / total:.0%} {name}" for name, part in parts.items()]
+    return f"What differs between the effects of tasks is, by level: {', '.join(shares)} (of its variance)."
+
+
 FAMILIES = (
     Family(
         title="nested: what all tasks have in common, and effects of every level, as of regions and schools",
@@ -121,6 +133,7 @@ FAMILIES = (
             ),
         ),
         more=("lam_upper_", "effect_values_"),
+        about=levels_in_words,
         grid=NESTED,
         grid_attributes=("strengths_",),
         coef_on=at_once(nested_coef),

@@ -15,7 +15,7 @@ from ..._solvers.solvers import LEVELS, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..grid_search import GridSearch
 from ..streaming import FromMomentsMixin
-from .fit import Nested
+from .effects import Nested
 
 
 class NestedSearch(Nested, GridSearch):
@@ -418,6 +418,7 @@ class NestedMTLCV(NestedSearch, FromMomentsMixin):
             The label of the task of every sample, if the tasks are not a column of X.
         sample_weight : array-like of shape (N,) or (N, m), optional
             Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
+            A sample of weight 2 is two samples.
         groups : array-like of shape (N,) or "identical", optional
             Labels of groups: samples of one group (a patient, a speaker) stay in one fold.
             "identical": samples with the same features are a group.

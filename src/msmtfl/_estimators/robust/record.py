@@ -35,7 +35,7 @@ ROBUST = GridWords(
     strength="lam_deviation",
     symbol=r"$\lambda_d$",
     norm=ConcaveRows,
-    width=lambda model: int(model.surface_.grid.shape[1]),
+    width=lambda model: int(model.lam_deviations_.shape[1]),
     levels=_ratios,
     lassos=lambda results, m: np.zeros(len(results["lam_deviation"]), dtype=bool),
     column=_column,

@@ -1,19 +1,19 @@
-"""Tasks that a model finds unlike the rest, in words."""
+"""What a model says of its tasks, in words: which are unlike the rest, or at which level they differ."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..._data.tables import names_of
-from ..families import odd_tasks
+from ..families import about_tasks, odd_tasks
 
 NAMED = 8  # of them are named
 
 
 def odd_in_words(model: Any) -> str:
-    """A sentence; empty if the model is of a family that does not look for such tasks."""
+    """A sentence; empty if the model is of a family that does not look for such tasks, and says nothing else of them."""
     found = odd_tasks(model)
-    return "" if found is None else odd_sentence(found, len(model.tasks_))
+    return about_tasks(model) if found is None else odd_sentence(found, len(model.tasks_))
 
 
 def odd_sentence(odd: Any, m: int) -> str:
