@@ -14,7 +14,8 @@ from ..families import LAM, Family, Formula, Part, Strength, Variant, at_once
 from ..fitted import loss_of
 from ..words.formula_texts import letters
 from ..words.grid_words import GridWords, Levels, Results, number
-from .fit import NestedMTL, nested_coef
+from .effects import nested_coef
+from .fit import NestedMTL
 from .search import NestedMTLCV
 
 

@@ -15,7 +15,7 @@ from ..._solvers.solvers import LEVELS, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..grid_search import GridSearch
 from ..streaming import FromMomentsMixin
-from .fit import Nested
+from .effects import Nested
 
 
 class NestedSearch(Nested, GridSearch):

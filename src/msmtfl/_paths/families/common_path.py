@@ -423,6 +423,7 @@ class _Walk:
         self.first, self.later = first, later
         self.max_stages, self.max_iter = max_stages, max_iter
         self.crowding = Crowding(problem)
+        self.one_level = has_one_level(problem)  # the steps of its last solve say little of how long a stage took
         factors = problem.factors.T
         self.penalised = self.crowding.usable & (factors > 0) & np.isfinite(factors)  # (m, d)
         self.most = max(SPARSE * sum(target.rows for target in problem.data.targets), FEW)
@@ -493,7 +494,7 @@ class _Walk:
         A = np.where(free, 0.0, 1.0)
         if self.problem.without_minimiser(A).any():
             return True
-        if place is None or self.steps[place] <= MANY:
+        if place is None or (self.steps[place] <= MANY and not self.one_level):
             return False
         W = self._coefs(place)
         return any(self.problem.escapes(i, W[i][None], A[[i]])[0] for i in range(self.problem.m))
