@@ -10,7 +10,7 @@ from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, MSMTFLClassifierC
 from msmtfl._paths.early_stopping import IN_A_ROW, RISES, Front, as_if_ended, near_best, turned
 from msmtfl._paths.families.coupled_path import DirtyGrid, RowPaths
 from msmtfl._paths.solutions import NotSolvedError
-from msmtfl._paths.validation.held_out import HeldOut
+from msmtfl._paths.validation.errors import HeldOut
 from msmtfl._solvers.coupled.coupled_rows import CoupledRows
 
 

@@ -22,8 +22,9 @@ from .._paths.early_stopping import FoldRun, Front, search
 from .._paths.solutions import Refitted, Solutions, StagedSolutions
 from .._paths.validation.choice import choose, standard_errors
 from .._paths.validation.cross_validation import fold_scores
+from .._paths.validation.errors import HeldOut
 from .._paths.validation.folds import read_splits
-from .._paths.validation.held_out import HeldOut, Split
+from .._paths.validation.held_out import Split
 from .._paths.validation.information import CRITERIA, information
 from .._paths.validation.other_folds import OVER_RATIOS, cross_fitted_over, cross_fitted_score
 from .._paths.validation.remarks import warn_if_at_the_end, warn_if_too_good

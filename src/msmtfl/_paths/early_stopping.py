@@ -22,7 +22,8 @@ from .conformal import FoldFit
 from .solutions import Solutions
 from .validation.choice import standard_errors
 from .validation.cross_validation import error_scales, mean_errors
-from .validation.held_out import HeldOut, RowsHeldOut, Split
+from .validation.errors import HeldOut
+from .validation.held_out import RowsHeldOut, Split
 from .validation.scorers import Scorer, Scoring
 
 # A column has turned when its errors exceed WORSE times its smallest one at IN_A_ROW points or more, over which lam has

@@ -24,7 +24,7 @@ from .._paths.grid import Grid
 from .._paths.grid_stages import GridStages, Wanted
 from .._paths.stage_paths import gathered
 from .._paths.surface import Surface
-from .._paths.validation.held_out import HeldOut
+from .._paths.validation.errors import HeldOut
 from .._runtime.progress import Listener, Progress, one_blas_thread
 from .._solvers.arguments import read_factors
 from .._solvers.make_problem import training

@@ -9,7 +9,7 @@ import numpy as np
 from ..._data.designs import AnyData, Floats, TargetSums
 from ..._data.tables import names_of, warn_user
 from ..._data.task_data import TaskData
-from .held_out import HeldOut
+from .errors import HeldOut
 from .scorers import Scoring
 
 

@@ -9,7 +9,7 @@ from ..._data.tables import warn_user
 from ..._data.task_data import TaskData
 from ..._objective.problem import Problem
 from .cross_validation import to_explain
-from .held_out import HeldOut
+from .errors import HeldOut
 from .too_good import PERFECT, TooGoodWarning, too_good
 
 FLAT = 0.01  # share of the error by which it must still fall at the end of a grid

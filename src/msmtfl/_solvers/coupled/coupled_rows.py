@@ -10,7 +10,6 @@ is too large for 0 join, the worst first. All in Gram form, on the same `Gram` a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from ..lassos.weighted_lasso import Lassos
 from ..stages import SETTLED
 from .only_minimiser import AT_BOUND, Independence, face, only_minimiser
 from .row_steps import BATCHED, between, block_inverses, lowest, solved
+from .working_rows import ABOVE, BELOW, TIED, WorkingRows, kept_sides, not_beyond_zero, to_kernel
 
 VIOLATES = 1e-10  # excess of a row's gradient over its bound, relatively, from which it joins
 JOIN = 10  # rows that may join together
@@ -39,22 +39,6 @@ STACKED = 2**22  # entries of whole Gram matrices up to which that is so
 MOST = 0.4  # of the rows: picking them costs more than going over all
 LARGEST = 2**25  # entries of all tasks' blocks beyond which no Newton step is made
 RIDGE = 1e-10  # relative: what keeps a singular system solvable; a step that does not descend is not taken
-TIED, BELOW, ABOVE = (_row_kernel.PATTERN[name] for name in ("TIED", "BELOW", "ABOVE"))
-
-
-@dataclass
-class _Working:
-    """The rows at hand (K,) and all that the kernel needs of them."""
-
-    rows: Ints
-    Q: Floats  # (groups, K, K), a part of a larger array
-    H: Floats  # (K, m)
-    F: Floats
-    C: Floats  # (m, K)
-    W: Floats  # (K, m)
-    G: Floats  # (m, K)
-    T: Floats  # (K,)
-    kinds: np.ndarray  # (K, m)
 
 
 class CoupledRows:
@@ -111,7 +95,7 @@ class CoupledRows:
         self.W = np.zeros((self.d, self.m))
         self.T = np.zeros(self.d)
         self.G = self.C  # the gradient at W
-        self.work: _Working | None = None
+        self.work: WorkingRows | None = None
         self.room = np.empty((len(firsts), 0, 0))  # for its Q
         alive = np.array([self.H[:, i] > 0.0 for i in firsts])
         self.independence = Independence(self.grams, alive, [self.designs[i].n for i in firsts], self._fetch)
@@ -231,7 +215,7 @@ class CoupledRows:
         """
         if isinstance(norm, DirtyNorm) and norm.separates:
             return self._solve_apart(norm, max_iter)
-        kind, a, b = _to_kernel(norm, self.d)
+        kind, a, b = to_kernel(norm, self.d)
         always = ((a == 0.0) & self.H.any(axis=1)) | ((self.F == 0.0) & (self.H > 0.0)).any(axis=1)
         over, left, total = np.empty(self.d), max_iter or ROUNDS, 0
         self.finished = self.scale == 0.0
@@ -274,7 +258,7 @@ class CoupledRows:
             return True
         if self.ridge is not None and ((self.ridge.T > 0.0) | (self.plain_H == 0.0)).all():
             return True
-        kind, a, b = _to_kernel(norm, self.d)
+        kind, a, b = to_kernel(norm, self.d)
         over = np.empty(self.d)
         _row_kernel.excess(kind, a, b, self.F, self.G, over)
         used = self.W.any(axis=1)
@@ -315,7 +299,7 @@ class CoupledRows:
         self.G = self.gradient(self.W)
         return W, int(rounds.max())
 
-    def _working(self, rows: Ints) -> _Working:
+    def _working(self, rows: Ints) -> WorkingRows:
         """Some rows, or those at hand if they are among them: going over a few more costs less than a new set."""
         old = self.work
         at_hand = np.zeros(self.d, dtype=bool)
@@ -340,7 +324,7 @@ class CoupledRows:
             room = np.empty((len(self.grams), capacity, capacity))
             room[:, : len(kept), : len(kept)] = self.room[:, : len(kept), : len(kept)]
             self.room = room
-        self.work = _Working(
+        self.work = WorkingRows(
             rows=rows,
             Q=self._between(rows, len(kept)),
             H=self.H[rows],
@@ -354,7 +338,7 @@ class CoupledRows:
         return self.work
 
     def _settle(
-        self, work: _Working, kind: int, a: Floats, b: Floats, norm: RowNorm, left: int, accuracy: float
+        self, work: WorkingRows, kind: int, a: Floats, b: Floats, norm: RowNorm, left: int, accuracy: float
     ) -> int:
         """Minimise over the rows at hand to some accuracy (inf: just go over them a few times); returns the goes."""
         scratch, total, stop = np.empty((5, self.m)), 0, accuracy * self.scale
@@ -392,18 +376,18 @@ class CoupledRows:
             before, value = 0.0, new
         return total
 
-    def _objective(self, work: _Working, norm: RowNorm, W: Floats, G: Floats) -> float:
+    def _objective(self, work: WorkingRows, norm: RowNorm, W: Floats, G: Floats) -> float:
         """At W (K, m) with gradient G (m, K), less the loss at 0."""
         return float(norm.value(W) - 0.5 * np.einsum("ji,ij->", W, work.C + G))
 
-    def _descend(self, work: _Working, norm: RowNorm, direction: Floats | None, now: float) -> tuple[float, float]:
+    def _descend(self, work: WorkingRows, norm: RowNorm, direction: Floats | None, now: float) -> tuple[float, float]:
         """Go along the direction (K, m), the whole of it or as far as is best; returns which part, and the objective there.
 
         Rows on the way that would pass what bounds their form (0, or an entry its row's level) stay at the bound.
         """
         if direction is None or not np.isfinite(direction).all():
             return 0.0, now
-        bend = _not_beyond_zero if isinstance(norm, GroupNorm) else _kept
+        bend = not_beyond_zero if isinstance(norm, GroupNorm) else kept_sides
 
         def bent(part: float) -> tuple[float, Floats, Floats]:
             W = bend(work.W + part * direction, work)
@@ -431,7 +415,7 @@ class CoupledRows:
 
     # ------------------------------------------------------------------ Newton steps
 
-    def _blocks(self, work: _Working, rows: Ints, same: bool) -> Floats:
+    def _blocks(self, work: WorkingRows, rows: Ints, same: bool) -> Floats:
         """(m, k, k): kappa_i Q_i on some of the rows; one for all tasks if these are the `same`"""
         Q = between(work.Q, rows)
         return (
@@ -440,7 +424,7 @@ class CoupledRows:
             else self.kappa[:, None, None] * (Q if len(Q) == self.m else Q[self.which])
         )
 
-    def _newton(self, work: _Working, a: Floats, b: Floats, ridge: float) -> Floats | None:
+    def _newton(self, work: WorkingRows, a: Floats, b: Floats, ridge: float) -> Floats | None:
         """The Newton direction for group norms on the rows that are not 0.
 
         There a |f w|_2 has the Hessian  D - q q' a / nu,  D = a f^2 / nu, q = f^2 w / nu. With A_i = kappa_i Q_i + D_i, a
@@ -486,7 +470,7 @@ class CoupledRows:
         out[S] = -(x + (inverses @ (q * y[:, None]).T[:, :, None])[:, :, 0]).T
         return out
 
-    def _on_pattern(self, work: _Working, a: Floats, b: Floats, ridge: float) -> Floats | None:
+    def _on_pattern(self, work: WorkingRows, a: Floats, b: Floats, ridge: float) -> Floats | None:
         """The way to the minimiser for the Dirty norm among the W with the present pattern: entries at their row's t move
         with it, those below and above move freely, zeros stay."""
         U = np.flatnonzero(work.kinds.any(axis=1))
@@ -514,7 +498,7 @@ class CoupledRows:
 
     def _by_kernel(
         self,
-        work: _Working,
+        work: WorkingRows,
         U: Ints,
         free: np.ndarray,
         rest: Floats,
@@ -548,7 +532,7 @@ class CoupledRows:
 
     def _by_task(
         self,
-        work: _Working,
+        work: WorkingRows,
         U: Ints,
         free: np.ndarray,
         rest: Floats,
@@ -590,28 +574,3 @@ class CoupledRows:
                 left = both[:, 0] - both[:, 1:] @ dt[tied]
                 step[at, i] = solve_triangular(factor, left, lower=True, trans="T", check_finite=False)
         return step
-
-
-def _to_kernel(norm: RowNorm, d: int) -> tuple[int, Floats, Floats]:
-    """Which norm it is to the kernel, and its two parameters for each of the d rows."""
-    if isinstance(norm, GroupNorm):
-        return _row_kernel.GROUP, norm.a, np.zeros(d)
-    assert isinstance(norm, DirtyNorm)
-    return _row_kernel.DIRTY, np.full(d, norm.lam_s), np.full(d, norm.lam_b)
-
-
-def _not_beyond_zero(W: Floats, work: _Working) -> Floats:
-    """W with 0 in the rows that have passed it."""
-    return np.where((W * work.W).sum(axis=1, keepdims=True) < 0.0, 0.0, W)
-
-
-def _kept(W: Floats, work: _Working) -> Floats:
-    """W changed so that every entry stays on its side of its row's t (the size of the entries tied to it)."""
-    sizes = work.F * np.abs(W)
-    tied = work.kinds == TIED
-    t = np.where(tied, np.where(W * work.W > 0.0, sizes, 0.0), 0.0).max(axis=1)
-    t = np.where(tied.any(axis=1), t, work.T)[:, None]
-    below, above = (work.kinds == BELOW) & (work.F > 0.0), work.kinds == ABOVE
-    wrong = (below & (sizes > t)) | (above & ((sizes < t) | (W * work.W < 0.0))) | (tied & (t == 0.0))
-    bound = np.where(below, np.sign(W), np.sign(work.W)) * t / np.where(work.F > 0.0, work.F, 1.0)
-    return np.where(wrong, bound, W)
