@@ -234,3 +234,16 @@ def test_classes_that_a_feature_without_a_penalty_separates_have_no_score():
     folds = list(TaskKFold(3, task=task, random_state=0).split(X))
     with pytest.raises(ValueError, match="no point of the grid has a score"):
         MSMTFLClassifierCV(lams=4, theta_ratios=[np.inf], penalty_factors=factors, cv=folds).fit(X, y, task=task)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*un-penalised", "ignore:stopped", "ignore:the targets of task")
+def test_free_features_that_separate_classes_have_no_score_beside_a_common_intercept_either():
+    rng = np.random.default_rng(1)
+    X, task, W = rng.standard_normal((90, 8)), np.repeat([0, 1, 2], 30), np.zeros((3, 8))
+    W[:, :3] = 0.5 * rng.standard_normal((3, 3))
+    y = ((X * W[task]).sum(axis=1) + 0.3 * task + rng.logistic(size=90) > 0).astype(int)
+    of_class = [f"{one} {other}" for one, other in zip(task, y, strict=True)]
+    folds = list(TaskKFold(3, task=of_class, random_state=0).split(X))
+    model = msmtfl.SharedMTLClassifierCV(lams=5, cv=folds, intercepts="common").fit(X, y, task=task)
+    assert_scored_as_refitted(model, X, y, task, folds, seed=5, intercepts="common")
