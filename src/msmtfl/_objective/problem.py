@@ -51,6 +51,7 @@ class Problem:
     scored_by: tuple[Loss, ...] | None = None  # of a training fold: the tasks' losses in the problem of all rows
     l1_ratio: float = 1.0  # of the penalty; the rest is a ridge, (1 - l1_ratio) lam / 2 sum_ji f_ji^2 w_ji^2
     intercepts: str = "task"  # how they share: "task" (not at all), "shrunk" or "common"
+    samples_alike: bool = False  # whether samples count the same in the mean that is minimised, or tasks do
     known_units: Floats | None = None  # (m, d): units of another problem, in whose place this one is solved
     known_common: Floats | None = None  # (d,): its factors of a common part
     bounds: Box | None = None  # (m, d), where they are others than those that `positive` says

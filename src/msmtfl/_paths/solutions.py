@@ -345,7 +345,12 @@ class Solutions:
     @cached_property
     def _levels(self) -> Floats:
         """(solutions, classes): the intercepts that tasks have in common."""
-        return np.array([levels_of(self._data(), self.coefs([place])[0]) for place in range(len(self.solved))])
+        return np.array([levels_of(self._data(), self.coefs([place])[0]) for place in range(self.count)])
+
+    @property
+    def count(self) -> int:
+        """How many solutions there are."""
+        return len(self.solved)
 
     def intercepts_of(self, i: int) -> Floats:
         """Return the intercepts of one task in all solutions.
@@ -402,7 +407,7 @@ class Solutions:
         """The sum of squared residuals of every task in every solution, (solutions, m)."""
         designs = self._data().designs
         if has_one_level(self._data()):
-            return np.array([self._losses_at(place) for place in range(len(self.solved))])
+            return np.array([self._losses_at(place) for place in range(self.count)])
         return np.array([losses_of(design, self.of_task(i)) for i, design in enumerate(designs)]).T
 
     def _losses_at(self, place: int) -> Floats:

@@ -26,6 +26,7 @@ from .._objective.row_norms import RowNorm
 from .._runtime.progress import Listener
 from .coupled.around_bounds import within
 from .coupled.common_part import Stacked, settled
+from .one_level import with_free_level
 from .proofs import Separation, rather_zero
 from .stages import Outcome
 
@@ -223,11 +224,15 @@ class PoolingStages:
     def solve(self, weights: PoolingRidge, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         b, V = self.pooling.one(weights.k, weights.k_common)
         P = np.concatenate([b.ravel(), V.ravel()])
-        proof = certify_pooled(self._proving(), P, weights, self.pooling.problem.classes)
+        problem = self.pooling.problem
+        proof = certify_pooled(self._proving(), P, weights, problem.classes)
+        W = np.tile(b.reshape(problem.classes, -1), (len(V) // problem.classes, 1)) + V
+        gap, apart = with_free_level(problem, proof.gap, W)
         for _ in V:
             listener.task_done()
         steps, finished = self.pooling.steps, self.pooling.finished
-        return Outcome(P[None], steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
+        kkt = max(proof.kkt, apart)
+        return Outcome(P[None], steps, finished, gap, kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: PoolingRidge, P: Floats) -> float:
         return certify_pooled(self._proving(), P[0], weights, self.pooling.problem.classes).kkt

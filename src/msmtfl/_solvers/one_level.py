@@ -4,6 +4,9 @@ With F(a) the least objective of a stage whose level is held at a, F is convex, 
 at the solution there, so that a is the root of a rising function of one variable. Its curvature is at most 2 for squared
 loss; the root is found by the secant method in a bracket. Tasks know the level that they are held at (`LevelTask.move`).
 
+Tasks count the same, each by the mean of its samples' losses, or samples do (`Problem.samples_alike`): `shares_of` says how
+much a sum over the samples of a task counts.
+
 What is proven: with u a dual point of the problem held at a, the bound that u gives is linear in the level, with slope s. So
 no point whose level is within R of a is better by more than the gap at a plus R |s| (`with_free_level`), R being the spread
 of the targets and the way that the level has come. It is relative to the loss at W = 0 and the level that suits W = 0 best:
@@ -35,28 +38,38 @@ EPS = float(np.finfo(float).eps)
 NARROW = 4e-16  # relative width of a bracket
 
 
-def settle_level(designs: Sequence[Any], solve: Callable[[], Floats], classes: int = 1) -> Floats:
+def settle_level(
+    designs: Sequence[Any], solve: Callable[[], Floats], classes: int = 1, samples_alike: bool = False
+) -> Floats:
     """Move tasks to the level at which W = solve() (m, d) has the least objective, and return that W; with several classes
     one level for each."""
     if classes == 1:
-        return _settle(designs, solve)
+        return _settle(designs, solve, samples_alike)
     for c in range(classes):  # those of others do not matter: classes share features, not levels
-        _settle(designs[c::classes], partial(_of_class, solve, c, classes))
+        _settle(designs[c::classes], partial(_of_class, solve, c, classes), samples_alike)
     return solve()
+
+
+def shares_of(designs: Sequence[Any], samples_alike: bool) -> Floats:
+    """(m,): how much a sum over the samples of each task counts in the mean that is minimised."""
+    n = np.array([design.n for design in designs])
+    return np.full(len(n), 1.0 / n.sum()) if samples_alike else 1.0 / (len(n) * n)
 
 
 def _of_class(solve: Callable[[], Floats], c: int, classes: int) -> Floats:
     return solve()[c::classes]
 
 
-def slope_of(designs: Sequence[Any], W: Floats) -> float:
-    """Half the derivative of the mean over tasks of their losses, with respect to the level."""
-    return float(np.mean([design.level_slope(w) / design.n for design, w in zip(designs, W, strict=True)]))
+def slope_of(designs: Sequence[Any], W: Floats, samples_alike: bool = False) -> float:
+    """Half the derivative of the mean over tasks (or samples) of their losses, with respect to the level."""
+    slopes = np.array([design.level_slope(w) for design, w in zip(designs, W, strict=True)])
+    return float(shares_of(designs, samples_alike) @ slopes)
 
 
-def unit_of(designs: Sequence[Any]) -> float:
+def unit_of(designs: Sequence[Any], samples_alike: bool = False) -> float:
     """Half the mean loss at W = 0."""
-    return 0.5 * float(np.mean([design.loss(np.zeros(design.d)) / design.n for design in designs]))
+    losses = np.array([design.loss(np.zeros(design.d)) for design in designs])
+    return 0.5 * float(shares_of(designs, samples_alike) @ losses)
 
 
 def reach_of(designs: Sequence[Any], start: float, lever: float, unit: float) -> float:
@@ -75,28 +88,28 @@ def with_free_level(problem: Problem, gap: float, W: Floats) -> tuple[float, flo
     if classes_together(problem) or not has_one_level(problem):
         return gap, 0.0
     K, designs = getattr(problem.data, "classes", 1), problem.designs
-    held, best, apart = 0.0, 0.0, 0.0
+    held, best, apart, alike = 0.0, 0.0, 0.0, problem.samples_alike
     for c in range(K):
         of_class = designs[c::K]
-        start = _level_of(of_class, np.zeros((len(of_class), designs[0].d)))
-        best_of_class, level = _unit_at(of_class, start), abs(float(of_class[0].prior.level))
-        held, best = held + unit_of(of_class), best + best_of_class
+        start = _level_of(of_class, np.zeros((len(of_class), designs[0].d)), alike)
+        best_of_class, level = _unit_at(of_class, start, alike), abs(float(of_class[0].prior.level))
+        held, best = held + unit_of(of_class, alike), best + best_of_class
         reach = reach_of(of_class, start, lever_of(of_class), best_of_class)
         terms = [np.abs(mean) @ np.abs(w) for (mean, _), w in zip(map(_moments, of_class), W[c::K], strict=True)]
         hidden = 4.0 * EPS * (level + max(terms) + np.sqrt(2.0 * best_of_class))  # of the slope, by rounding
-        apart += (abs(slope_of(of_class, W[c::K])) + hidden) * reach
+        apart += (abs(slope_of(of_class, W[c::K], alike)) + hidden) * reach
     if not (best > 0.0 and np.isfinite(held)):
         return (gap, 0.0) if held == 0.0 else (float("inf"), float("inf"))
     return float(gap * (held / best) + apart / best), float(apart / best)
 
 
-def _unit_at(designs: Sequence[Any], level: float) -> float:
+def _unit_at(designs: Sequence[Any], level: float, samples_alike: bool) -> float:
     """Half the mean loss at W = 0 and a level."""
+    shares = shares_of(designs, samples_alike)
     if not hasattr(designs[0], "of_loss"):
-        return 0.5 * float(np.mean([one.part.yy / one.n + (_own_level(one) - level) ** 2 for one in designs]))
+        return 0.5 * float(shares @ [one.part.yy + one.n * (_own_level(one) - level) ** 2 for one in designs])
     zeros = np.zeros(designs[0].d)
-    parts = [one.v @ one.of_loss.value(one.y, one.fitted(zeros) + level) / one.n for one in designs]
-    return float(np.mean(parts))
+    return float(shares @ [one.v @ one.of_loss.value(one.y, one.fitted(zeros) + level) for one in designs])
 
 
 def _own_level(design: Any) -> float:
@@ -120,20 +133,18 @@ def _moments(design: Any) -> tuple[Floats, Floats]:
     return mean, design.squares / design.n - mean**2
 
 
-def _settle(designs: Sequence[Any], solve: Callable[[], Floats]) -> Floats:
+def _settle(designs: Sequence[Any], solve: Callable[[], Floats], samples_alike: bool) -> Floats:
     prior = designs[0].prior
     a = 0.0 if prior is None else float(prior.level)
     if prior is None:
         _move(designs, a)
     W = solve()
-    start, g, lever = a, slope_of(designs, W), lever_of(designs)
+    start, g, lever = a, slope_of(designs, W, samples_alike), lever_of(designs)
     low, high = (-np.inf, 0.0), (np.inf, 0.0)  # levels and slopes to the left and to the right of the root
     step, best = 0.0, (abs(g), a, W)
     for _ in range(STEPS):
-        if (
-            abs(g) <= FLAT * unit_of(designs) / max(reach_of(designs, start, lever, unit_of(designs)), 1e-300)
-            or g == 0.0
-        ):
+        unit = unit_of(designs, samples_alike)
+        if abs(g) <= FLAT * unit / max(reach_of(designs, start, lever, unit), 1e-300) or g == 0.0:
             break
         low, high = ((a, g), high) if g < 0.0 else (low, (a, g))
         new = _between(low, high, a, g, step)
@@ -142,7 +153,7 @@ def _settle(designs: Sequence[Any], solve: Callable[[], Floats]) -> Floats:
         step, a = new - a, new
         _move(designs, a)
         W = solve()
-        g, before = slope_of(designs, W), g
+        g, before = slope_of(designs, W, samples_alike), g
         if (
             low[1] and high[1] and np.sign(g) == np.sign(before)
         ):  # the other end stays where it is: let it count for less
@@ -187,7 +198,7 @@ def levels_of(problem: Problem, W: Floats) -> Floats:
         by_task = found.reshape(-1, problem.data.classes)
         return np.ravel(by_task - by_task.mean(axis=1, keepdims=True))  # with the sum 0, as nothing else tells
     K = getattr(problem.data, "classes", 1)
-    return np.array([_level_of(problem.designs[c::K], W[c::K]) for c in range(K)])
+    return np.array([_level_of(problem.designs[c::K], W[c::K], problem.samples_alike) for c in range(K)])
 
 
 def hold_best(problem: Problem, W: Floats) -> None:
@@ -206,10 +217,13 @@ def intercepts_with(problem: Problem, W: Floats) -> Floats:
     return np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
 
 
-def _level_of(designs: Sequence[Any], W: Floats) -> float:
+def _level_of(designs: Sequence[Any], W: Floats, samples_alike: bool) -> float:
+    shares = shares_of(designs, samples_alike)
     if not hasattr(designs[0], "of_loss"):
-        return float(np.mean([design.part.intercepts(w[None])[0] for design, w in zip(designs, W, strict=True)]))
-    parts = [(design.y, design.fitted(w), design.v / design.n) for design, w in zip(designs, W, strict=True)]
+        own = np.array([design.n * design.part.intercepts(w[None])[0] for design, w in zip(designs, W, strict=True)])
+        return float(shares @ own)
+    triples = zip(designs, W, shares, strict=True)
+    parts = [(design.y, design.fitted(w), design.v * share) for design, w, share in triples]
     if len({design.of_loss for design in designs if isinstance(design.of_loss, Huber)}) < 2:
         return best_level(designs[0].of_loss, *(np.concatenate(part) for part in zip(*parts, strict=True)))
 

@@ -77,7 +77,7 @@ def solver_for(
         if near is not None:
             lassos.warm(near)
         return ClassStages(lassos, problem, lam)
-    if has_one_level(problem):
+    if has_one_level(problem) and penalty.structure != POOLING:  # which finds the level with the rest
         common = penalty.structure == COMMON
 
         def make(near: Floats | None) -> Any:

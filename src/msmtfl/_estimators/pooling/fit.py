@@ -17,6 +17,7 @@ from ..._runtime.checks import check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
 from ..._solvers.coupled.pooling import sizes
 from ..._solvers.level_priors import counted
+from ..._solvers.one_level import has_one_level
 from ..._solvers.solvers import pooling_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, no_deviations
@@ -40,8 +41,6 @@ class Pooled(AddTaskMixin):
         if not isinstance(self.standardize, bool | np.bool_) and not self._scales_numbers():
             raise ValueError(f"standardize must be True, False or 'numeric', got {self.standardize!r}.")
         super()._check_common()
-        if not self._can_share(self.intercepts):
-            raise ValueError("intercepts='common' is not possible with partial pooling: take 'shrunk' or 'task'.")
 
     def _common(self) -> Floats:
         return np.asarray(self.coef_common_)
@@ -72,15 +71,12 @@ class Pooled(AddTaskMixin):
         own = own if self.coef_deviation_.ndim == 2 else own[None]
         self.coef_deviation_ = np.concatenate([self.coef_deviation_, own])
 
-    def _can_share(self, intercepts: str) -> bool:
-        return intercepts != "common"  # one intercept is found for tasks that count the same, not for samples that do
-
     def _make_problem(self, X: Any, y: Any, task: Any, sample_weight: Any, offset: Any = None) -> Problem:
         if np.ndim(self.penalty_factors) == 2:
             raise ValueError(
                 "penalty_factors must have one entry per feature here: a common value belongs to all tasks."
             )
-        return super()._make_problem(X, y, task, sample_weight, offset)
+        return replace(super()._make_problem(X, y, task, sample_weight, offset), samples_alike=True)
 
     def _store(
         self, problem: Problem, solution: Solution, penalty: Any, grams: Any = None, coef: Floats | None = None
@@ -134,7 +130,8 @@ class PoolingFit(Pooled):
     def _penalty(self, problem: Problem, pooling: Any) -> PoolingRidge:
         k, k_common = self.k, float(self.k_common)
         if k is None:
-            samples = (float(counted(problem)[1].sum()) - problem.m * bool(self.fit_intercept)) / problem.classes
+            own = 0 if has_one_level(problem) else problem.m * bool(self.fit_intercept)
+            samples = (float(counted(problem)[1].sum()) - own) / problem.classes
             k = pooling.likely(k_common, samples)
             if np.isinf(k) and np.isinf(k_common):
                 k = sizes(problem)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any
@@ -20,6 +20,7 @@ from ..._runtime.progress import one_blas_thread
 from ..._solvers.coupled.loss_pooling import AnyPooling
 from ..._solvers.coupled.pooling import PooledFit, sizes
 from ..._solvers.level_priors import counted
+from ..._solvers.one_level import with_free_level
 from ..._solvers.solvers import pooling_for, pressed_pooling
 from ..solutions import Solutions, TaskCoefs
 
@@ -141,6 +142,10 @@ class PoolingSurface(Solutions):
     def coefs(self, places: ArrayLike) -> Floats:
         return np.asarray(self.coefs_of[np.asarray(places, dtype=np.intp)])
 
+    @property
+    def count(self) -> int:
+        return len(self.coefs_of)
+
     def coef_common(self, k: int, l: int) -> Floats:
         """Return the common part at a point of the grid, (d,), of several classes (classes * d,)."""
         return np.asarray(self.common[self._place(k, l)])
@@ -184,8 +189,10 @@ class PoolingSurface(Solutions):
         out = []
         for place, (k, l) in enumerate(np.ndindex(self.grid.shape)):
             problem, penalty = self._data(), self.grid.penalty(k, l, self._data())
-            designs = pressed_pooling(problem, penalty).designs
-            out.append(certify_pooled(designs, self._point(place, penalty), penalty, problem.classes))
+            with self._at_level(place):
+                designs = pressed_pooling(problem, penalty).designs
+                proof = certify_pooled(designs, self._point(place, penalty), penalty, problem.classes)
+                out.append(replace(proof, gap=with_free_level(problem, proof.gap, self.coefs([place])[0])[0]))
         return out
 
     @cached_property

@@ -12,6 +12,7 @@ from ..._data.designs import Floats, Ints
 from ..._objective.pooling import PoolingRidge
 from ..._objective.problem import Problem
 from ..level_priors import counted
+from ..one_level import has_one_level, settle_level
 from ..stages import SETTLED
 from .around_bounds import AroundBounds, around, forces_of
 from .pooling import PooledFit, Pooling, likely, sizes
@@ -90,7 +91,23 @@ class LossPooling:
         return forces_of(self.newton)
 
     def one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
-        """b (d,), or (classes, d) of several classes, and V (m, d) at one point."""
+        """b (d,), or (classes, d) of several classes, and V (m, d) at one point. Tasks with one intercept are held there."""
+        if not has_one_level(self.problem):
+            return self._one(k, k_common)
+        found: list[tuple[Floats, Floats]] = []
+
+        def solve() -> Floats:
+            last, self.newton = self.newton.last, around(self.problem, _OfPooling(self.problem))  # of the level now
+            self.newton.last = last
+            b, V = self._one(k, k_common)
+            found.append((b, V))
+            return np.asarray(np.tile(b, (len(V) // self.problem.classes, 1)) + V)
+
+        settle_level(self.problem.designs, solve, self.problem.classes, self.problem.samples_alike)
+        solve()
+        return found[-1]
+
+    def _one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
         problem, K = self.problem, self.problem.classes
         factors, scales = problem.wide(problem.factors), np.tile(problem.common_factors, K)
         P, self.steps = self.newton.solve(PoolingRidge(k, k_common, factors, scales, self.n))
@@ -120,6 +137,7 @@ class LossPooling:
         k = sizes(self.problem)[0]
         n, counts = counted(self.problem)
         noise = float(n.sum() / counts.sum()) if self.problem.loss.dispersed else 0.0
+        samples -= has_one_level(self.problem)  # parabolas are about the level at which tasks are held
         for _ in range(LIKELY):
             self.one(k, k_common)
             if self.newton.inner is None:  # no parabola was solved: no feature tells tasks from each other

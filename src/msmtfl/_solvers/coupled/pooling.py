@@ -8,7 +8,9 @@ to b are  v = T (S + k)^-1 (T'X'y - S L b).  What is left is a system in b,
     (sum_i L_i' S (1 + S/k)^-1 L_i + k_common g^2) b  =  sum_i L_i' (1 + S/k)^-1 T_i'X_i'y_i
 
 generalised least squares with the variances 1 + S/k that random deviations give the targets. Nothing but diagonals depends
-on k. Directions in which a task does not vary add nothing, so a task has at most as many as samples; where all tasks
+on k. One intercept c of all tasks is one more column of them, of ones, without deviations or a ridge: what directions
+explain of it is a row of theirs, and the rest of it a direction of its own, that no deviation follows. It is taken out of the
+system by projecting rows on what is orthogonal to it. Directions in which a task does not vary add nothing, so a task has at most as many as samples; where all tasks
 together have fewer than features, the system is solved in these directions. Features that are not penalised (f = 0) are
 taken out of every task first.
 """
@@ -16,7 +18,7 @@ taken out of every task first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +28,7 @@ from scipy.optimize import brentq
 
 from ..._data.designs import Design, Floats, Ints
 from ..._objective.problem import Problem
+from ..one_level import has_one_level
 
 FLAT = 1e-13  # eigenvalues below this share of the largest are rounding
 # Sums of squares of columns that differ by more are decomposed by Jacobi's method, which keeps the digits of the small ones.
@@ -44,6 +47,8 @@ class Directions:
     rest : |y|^2 less what all directions explain
     free : places of the features that are not penalised; their coefficients are lift (free, d + 1) times (-w, 1)
     used : how many independent samples these use up
+    one : (r,) of one intercept of all tasks, its column in the place of one of L; the last direction is the rest of it
+    of_one : (free,) the least squares of that column on the free ones
     """
 
     s: Floats
@@ -54,6 +59,8 @@ class Directions:
     free: Ints
     lift: Floats
     used: int
+    one: Floats = field(default_factory=lambda: np.zeros(0))
+    of_one: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 def directions(problem: Problem) -> list[Directions]:
@@ -95,6 +102,33 @@ def _kinds(problem: Problem) -> tuple[Ints, Ints]:
 def _by_samples(design: Design, penalised: Ints) -> bool:
     """Whether a task's samples are fewer than its features, and at hand."""
     return design.target is not None and len(design.target) < len(penalised)
+
+
+def _with_one(task: Directions, design: Any, penalised: Ints) -> Directions:
+    """The directions of a task that is held at a level, and that of a column of ones."""
+    ones, free, root = np.sqrt(design.n) * design.row, task.free, float(np.sqrt(design.n))
+    of_targets, squares, left = root * design.of_row, float(design.n), ones[penalised]
+    of_one = np.zeros(len(free))
+    if free.size:
+        of_one = _pseudo_inverse(design.gram_block(free, free))[0] @ ones[free]
+        left = left - design.gram_block(penalised, free) @ of_one
+        of_targets -= float(design.c[free] @ of_one)
+        squares -= float(ones[free] @ of_one)
+    e = task.T.T @ left
+    rest = squares - float(np.sum(e**2 / task.s))
+    if rest <= FLAT * design.n:  # directions explain it
+        return replace(task, one=e / task.s, of_one=of_one)
+    of_rest = of_targets - float(np.sum(e * task.e / task.s))
+    return replace(
+        task,
+        s=np.append(task.s, rest),
+        T=np.column_stack([task.T, np.zeros(len(task.T))]),
+        e=np.append(task.e, of_rest),
+        L=np.vstack([task.L, np.zeros(task.L.shape[1])]),
+        rest=max(task.rest - of_rest**2 / rest, 0.0),
+        one=np.append(e / task.s, 1.0),
+        of_one=of_one,
+    )
 
 
 def _lift(design: Design, penalised: Ints, free: Ints) -> tuple[Floats, int]:
@@ -223,6 +257,15 @@ class Pooling:
         self.problem = problem
         self.penalised, self.free = _kinds(problem)
         self.tasks = directions(problem)
+        self.ones: Floats | None = None  # (R,) of one intercept of all tasks
+        self.level = 0.0  # that they are held at, which the intercept is counted from
+        if has_one_level(problem):
+            plain = [len(task.s) for task in self.tasks]
+            pairs = zip(self.tasks, problem.designs, strict=True)
+            self.tasks = [_with_one(task, design, self.penalised) for task, design in pairs]
+            self.ones, self.level = np.concatenate([task.one for task in self.tasks]), problem.designs[0].prior.level
+            parts = zip(self.tasks, plain, strict=True)
+            self.fixed = np.concatenate([np.arange(len(task.s)) >= count for task, count in parts])
         self.g = problem.common_factors[self.penalised]
         self.s = np.concatenate([task.s for task in self.tasks])
         self.e = np.concatenate([task.e for task in self.tasks])
@@ -233,7 +276,9 @@ class Pooling:
 
     @cached_property
     def _null(self) -> Floats | None:
-        """(d, q): an orthonormal basis of the b / g that no data tell from 0; None if there is none."""
+        """(d, q): an orthonormal basis of the b / g that no data tell from 0, or from an intercept; None if there is none."""
+        if self.ones is not None:
+            return self._null_beside_one()
         squares = np.einsum("rj,r,rj->j", self.L, self.s, self.L)
         size = np.sqrt(np.where(squares > 0.0, squares, 1.0))
         if self.in_directions:
@@ -247,15 +292,59 @@ class Pooling:
             N = V[:, values <= DEPENDENT * max(float(values[-1]) if len(values) else 0.0, 0.0)]
         return np.linalg.qr(N * (self.g / size)[:, None])[0] if N.shape[1] else None
 
+    def _null_beside_one(self) -> Floats | None:
+        rows = np.sqrt(self.s)[:, None] * self.L
+        size = np.sqrt(np.einsum("rj,rj->j", rows, rows))
+        rows = rows / np.where(size > 0.0, size, 1.0)
+        rows = self._apart(rows, np.inf)
+        left = np.einsum("rj,rj->j", rows, rows)
+        rows = np.where(left > DEPENDENT, rows / np.sqrt(np.where(left > DEPENDENT, left, 1.0)), 0.0)
+        size = np.where(left > DEPENDENT, size * np.sqrt(left), 1.0)
+        _, values, V = np.linalg.svd(rows, full_matrices=True)
+        values = np.concatenate([values**2, np.zeros(len(V) - len(values))])
+        N = V[values <= DEPENDENT * max(float(values.max(initial=0.0)), 0.0)].T
+        return np.linalg.qr(N * (self.g / size)[:, None])[0] if N.shape[1] else None
+
+    # ------------------------------------------------------------------ the intercept of all tasks
+
+    def _unit(self, k: float) -> tuple[Floats, float]:
+        """(R,): the rows of the intercept's column, of length 1; and its length."""
+        assert self.ones is not None
+        rows = self.ones * np.sqrt(self.s * self._weights(k))
+        length = float(np.linalg.norm(rows))
+        return (rows / length if length > 0.0 else rows), length
+
+    def _apart(self, rows: Floats, k: float) -> Floats:
+        """Rows (R, count) less what the intercept explains of them."""
+        if self.ones is None:
+            return rows
+        unit, _ = self._unit(k)
+        return np.asarray(rows - np.outer(unit, unit @ rows))
+
+    def _intercepts(self, k: float, B: Floats) -> Floats:
+        """(points,): beside common parts B (points, d), from the level that tasks were held at; 0 if each has its own."""
+        if self.ones is None:
+            return np.zeros(len(B))
+        unit, length = self._unit(k)
+        if length == 0.0:  # what no ridge holds explains it
+            return np.zeros(len(B))
+        root = np.sqrt(self._weights(k))
+        left = root * (self.e / np.sqrt(self.s) - np.sqrt(self.s) * (B @ self.L.T))
+        return np.asarray(left @ unit / length)
+
     # ------------------------------------------------------------------ the system in b
 
     def _weights(self, k: float) -> Floats:
         """(R,): 1 / (1 + S/k)"""
-        return 1.0 / (1.0 + self.s / k)
+        weights = 1.0 / (1.0 + self.s / k)
+        return weights if self.ones is None else np.where(self.fixed, 1.0, weights)
 
     def _system(self, k: float) -> Floats:
         """The matrix of the system in g b without k_common: (d, d), or (R, R) in directions. What is below the diagonal is
         not used."""
+        if self.in_directions and self.ones is not None:
+            rows = self._rows(k)
+            return np.asarray(rows @ rows.T)
         if self.in_directions:
             root = np.sqrt(self._weights(k))
             return np.asarray(self._products * np.outer(root, root))
@@ -264,7 +353,7 @@ class Pooling:
 
     def _rows(self, k: float) -> Floats:
         """(R, d): the rows of the least squares in g b"""
-        return np.asarray(self.scaled * np.sqrt(self._weights(k))[:, None])
+        return self._apart(np.asarray(self.scaled * np.sqrt(self._weights(k))[:, None]), k)
 
     @cached_property
     def _products(self) -> Floats:
@@ -297,6 +386,9 @@ class Pooling:
     def common(self, k: float, k_commons: Sequence[float]) -> tuple[Floats, Floats]:
         """(count, d): b at k and each of k_commons; (count,): log-determinants."""
         h = (self.L.T @ (self._weights(k) * self.e))[:, None]
+        if self.ones is not None:
+            targets = np.sqrt(self._weights(k) / self.s) * self.e
+            h = self.g[:, None] * (self._rows(k).T @ targets)[:, None]
         A = self._system(k)
         found = [self._solved(A, k, k_common, h) for k_common in k_commons]
         return np.array([b[:, 0] for b, _ in found]), np.array([log for _, log in found])
@@ -306,17 +398,24 @@ class Pooling:
     def coefs(self, ks: Floats, B: Floats) -> Floats:
         """(points, m, d): the coefficients at strengths ks (points,) with common parts B (points, d), of penalised
         features."""
-        problem = self.problem
+        problem, a = self.problem, np.zeros(len(ks))
+        for k in np.unique(ks).tolist() if self.ones is not None else ():
+            a[ks == k] = self._intercepts(k, B[ks == k])
         out = np.zeros((len(ks), problem.m, problem.d))
         every = len(self.penalised) == problem.d
         for i, task in enumerate(self.tasks):
-            V = _over(task.e - (B @ task.L.T) * task.s, task.s + ks[:, None]) @ task.T.T
+            left = task.e - (B @ task.L.T) * task.s
+            if self.ones is not None:
+                left -= np.outer(a, task.one * task.s)
+            V = _over(left, task.s + ks[:, None]) @ task.T.T
             W = B + V
             if every:
                 out[:, i] = W
             else:
                 out[:, i, self.penalised] = W
                 out[:, i, self.free] = task.lift[:, -1] - W @ task.lift[:, :-1].T
+                if self.ones is not None:
+                    out[:, i, self.free] -= np.outer(a, task.of_one)
         return out
 
     def solve(self, points: Sequence[tuple[float, float]]) -> PooledFit:
@@ -331,18 +430,26 @@ class Pooling:
         return PooledFit(common, self.coefs(ks[of_k], B))
 
     def one(self, k: float, k_common: float, rounds: int = 2) -> tuple[Floats, Floats]:
-        """b (d,) and V (m, d) at one point, corrected by what gradients of the data themselves leave."""
+        """b (d,) and V (m, d) at one point, corrected by what gradients of the data themselves leave. Tasks with one
+        intercept are held there."""
         fit = self.solve([(k, k_common)])
         b, V = fit.common[0], fit.coefs[0] - fit.common[0]
         if np.isinf(k):
             V[:, self.penalised] = 0.0
+        a = self.level + float(self._intercepts(k, b[None, self.penalised])[0])
+        self._hold(a)
         for _ in range(rounds):
-            db, dV = self._correction(b, V, k, k_common)
-            b, V = b + db, V + dV
+            db, dV, da = self._correction(b, V, k, k_common)
+            b, V, a = b + db, V + dV, a + da
+            self._hold(a)
         return b, V
 
-    def _correction(self, b: Floats, V: Floats, k: float, k_common: float) -> tuple[Floats, Floats]:
-        """What to add to b and V, from the gradients there."""
+    def _hold(self, level: float) -> None:
+        for design in self.problem.designs if self.ones is not None else ():
+            design.move(level)
+
+    def _correction(self, b: Floats, V: Floats, k: float, k_common: float) -> tuple[Floats, Floats, float]:
+        """What to add to b, V and the intercept of all tasks, from the gradients there."""
         problem, at = self.problem, self.penalised
         g = np.array([design.gradient(b + v) for design, v in zip(problem.designs, V, strict=True)])
         left = np.zeros((problem.m, len(at)))
@@ -353,18 +460,27 @@ class Pooling:
         h = left.sum(axis=0) - (k_common * self.g**2 * b[at] if np.isfinite(k_common) else 0.0)
         inner = [_over(task.T.T @ rho, task.s + k) for task, rho in zip(self.tasks, of_v, strict=True)]
         h = h - sum(task.L.T @ (task.s * z) for task, z in zip(self.tasks, inner, strict=True))
+        of_one, along, length = 0.0, np.zeros(len(at)), 0.0
+        if self.ones is not None and (length := self._unit(k)[1]) > 0.0:
+            for i, (task, design, z) in enumerate(zip(self.tasks, problem.designs, inner, strict=True)):
+                of_one -= design.level_slope(b + V[i]) + float(task.of_one @ g[i, self.free] + task.one @ (task.s * z))
+            along = self.L.T @ (self.s * self._weights(k) * self.ones) / length**2
+            h = h - along * of_one
         db = self._solved(self._system(k), k, k_common, h[:, None])[0][:, 0]
+        da = of_one / length**2 - float(along @ db) if length > 0.0 else 0.0
         dV = np.zeros_like(V)
         for i, (task, z) in enumerate(zip(self.tasks, inner, strict=True)):
             if np.isfinite(k):
                 beyond = of_v[i] / f2[i] - task.T @ (task.T.T @ of_v[i])  # where the task does not vary
-                dV[i, at] = task.T @ (z - _over(task.s * (task.L @ db), task.s + k)) + beyond / k
+                moved = task.L @ db if self.ones is None else task.L @ db + da * task.one
+                dV[i, at] = task.T @ (z - _over(task.s * moved, task.s + k)) + beyond / k
             if self.free.size:
                 inverse = _pseudo_inverse(problem.designs[i].gram_block(self.free, self.free))[0]
                 dV[i, self.free] = inverse @ g[i, self.free] - task.lift[:, :-1] @ (db + dV[i, at])
+                dV[i, self.free] -= da * task.of_one if self.ones is not None else 0.0
         out = np.zeros(problem.d)
         out[at] = db
-        return out, dV
+        return out, dV, da
 
     # ------------------------------------------------------------------ degrees of freedom
 
@@ -377,7 +493,12 @@ class Pooling:
         )
 
     def _leverage(self, k: float, k_common: float) -> Floats:
-        """(R,): how much the common part follows each direction's own target, at the weights that deviations leave."""
+        """(R,): how much the common part (and one intercept of all tasks) follows each direction's own target, at the
+        weights that deviations leave."""
+        if self.ones is not None:
+            of_one, rows = self._unit(k)[0] ** 2, self.g * self._rows(k)
+            X, _ = self._solved(self._system(k), k, k_common, rows.T)
+            return np.asarray(of_one + np.einsum("rj,jr->r", rows, X))
         if np.isinf(k_common) or len(self.s) == 0:
             return np.zeros(len(self.s))
         X, _ = self._solved(self._system(k), k, k_common, self.L.T)
@@ -389,11 +510,14 @@ class Pooling:
         """Of so many independent samples, those that free features and common values without a prior do not use up."""
         null = self._null
         rank = len(self.g) - (0 if null is None else null.shape[1]) if k_common == 0.0 else 0
-        return samples - sum(task.used for task in self.tasks) - rank
+        return samples - sum(task.used for task in self.tasks) - rank - (self.ones is not None)
 
     def _quadratic(self, k: float, k_common: float, b: Floats) -> tuple[float, Floats]:
         """What deviance and slope have of the targets, at common values b; and the squares of what directions leave."""
-        apart = (self.e / np.sqrt(self.s) - np.sqrt(self.s) * (self.L @ b)) ** 2
+        left = self.e / np.sqrt(self.s) - np.sqrt(self.s) * (self.L @ b)
+        if self.ones is not None:
+            left -= np.sqrt(self.s) * self.ones * self._intercepts(k, b[None])[0]
+        apart = left**2
         rest = sum(task.rest for task in self.tasks)
         quadratic = rest + float(self._weights(k) @ apart)
         if 0.0 < k_common < np.inf:
@@ -407,7 +531,8 @@ class Pooling:
         B, logs = self.common(k, [k_common])
         quadratic, _ = self._quadratic(k, k_common, B[0])
         of_targets = quadratic / noise if noise else self._left(samples, k_common) * float(np.log(quadratic))
-        return of_targets - float(np.log(self._weights(k)).sum()) + float(logs[0])
+        of_one = 2.0 * float(np.log(self._unit(k)[1])) if self.ones is not None else 0.0
+        return of_targets - float(np.log(self._weights(k)).sum()) + float(logs[0]) + of_one
 
     def slope(self, k: float, k_common: float, samples: float, noise: float = 0.0) -> float:
         """The derivative of the deviance with respect to log k; b is the best one, so that what it changes is nothing."""
