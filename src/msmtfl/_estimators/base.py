@@ -126,6 +126,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             error=self._error(),
             n_jobs=self.n_jobs,
             intercepts=self.intercepts,
+            samples_alike=getattr(self, "_samples_alike", False),
             bounds=self._bounds(),
             feature_groups=self._feature_groups(),
         )

@@ -77,6 +77,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskModel):
             error="log_loss",
             n_jobs=self.n_jobs,
             intercepts=self.intercepts,
+            samples_alike=getattr(self, "_samples_alike", False),
             bounds=self._bounds(),
             feature_groups=False if together else self._feature_groups(),
         )

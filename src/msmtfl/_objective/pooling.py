@@ -18,7 +18,7 @@ from .._data.designs import NONE, Floats, Ints, with_rows
 from .certificates import CERTAIN, FAR, RowCertificate, full_rank, ridge_slack
 from .dual_points import Doubt, over_unit, vacuous
 from .penalties import bent
-from .pressed import slack_of
+from .pressed import slack_of, unpressed
 from .row_norms import counted
 from .shared_moves import OpenMoves
 from .task_duals import duals, of_losses
@@ -194,6 +194,8 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) -> tupl
         X = tasks[i].independent_columns(E)
         return np.asarray(X.T @ X)
 
+    one_level = np.isinf(getattr(getattr(designs[0], "prior", None), "ridge", 0.0))
+
     free = penalty.factors == 0.0
     for i, design in enumerate(designs):
         E = np.flatnonzero(free[:, i] & (design.squares > 0.0))
@@ -202,4 +204,21 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) -> tupl
     live = np.flatnonzero(open_ & np.any([design.squares > 0.0 for design in designs], axis=0))
     if live.size and not full_rank(np.sum([products(i, live) for i in range(len(designs))], axis=0)):
         out = [live] * len(designs)
+    elif live.size and one_level and not full_rank(_less_means(designs, live)):  # the intercept is free, too
+        out = [live] * len(designs)
     return tuple(out)
+
+
+def _less_means(designs: Sequence[Any], E: Ints) -> Floats:
+    """Products of columns of all tasks together, less the means of all samples, of tasks that are held at one level."""
+    n = sum(design.n for design in designs)
+    products, sums = np.zeros((len(E), len(E))), np.zeros(len(E))
+    for design in map(unpressed, designs):
+        if hasattr(design, "part"):
+            products += design.gram_block(E, E)
+            sums += np.sqrt(design.n) * design.row[E]
+        else:
+            X = design.columns(E)
+            products += X.T @ X
+            sums += X.T @ np.sqrt(design.v)
+    return np.asarray(products - np.outer(sums, sums) / n)

@@ -57,10 +57,11 @@ def make_problem(
     priors: Sequence[LevelPrior] | None = None,
     bounds: Any = None,
     feature_groups: Any = None,
+    samples_alike: bool = False,
 ) -> Problem:
     """The problem with a loss by name: "squared", "logistic" (targets 0 and 1), "poisson", or "huber" with epsilon in units
     of the scale of every task's residuals. `priors` are what "shrunk" intercepts are drawn to, if that is known: one per
-    task."""
+    task. `samples_alike`: whether the mean of losses is over samples, not over tasks."""
     kind = loss_named(loss, epsilon)
     if not kind.squared and not isinstance(data, TaskData):
         raise ValueError(f"loss={loss!r} needs rows: statistics in their place serve squared loss only.")
@@ -91,6 +92,7 @@ def make_problem(
             SharedLevelWarning,
         )
     more: dict[str, Any] = {"l1_ratio": float(l1_ratio), "intercepts": intercepts, "bounds": box, "groups": groups}
+    more["samples_alike"] = samples_alike
     return Problem(data, designs, factors, standardize, positive, kind, error, **more)
 
 

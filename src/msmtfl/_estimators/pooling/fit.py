@@ -35,6 +35,7 @@ class Pooled(AddTaskMixin):
     relax = False  # ridges leave no coefficient out: there is no support to refit
     _of_several = "the smallest common values are returned"
     _grouped = False
+    _samples_alike = True
     _can_scale_numbers = True
 
     def _check_common(self) -> None:
@@ -76,7 +77,7 @@ class Pooled(AddTaskMixin):
             raise ValueError(
                 "penalty_factors must have one entry per feature here: a common value belongs to all tasks."
             )
-        return replace(super()._make_problem(X, y, task, sample_weight, offset), samples_alike=True)
+        return super()._make_problem(X, y, task, sample_weight, offset)
 
     def _store(
         self, problem: Problem, solution: Solution, penalty: Any, grams: Any = None, coef: Floats | None = None
