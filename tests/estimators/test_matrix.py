@@ -22,9 +22,6 @@ OPTIONS = {
 }
 GRIDS = {"PartialPoolingCV": {"ks": 3}}  # of others: lams
 UNKNOWN = {"PartialPooling": {"l1_ratio"}}  # ridges only
-REFUSED = {
-    ("PartialPooling", "common"): "intercepts='common' is not possible with partial pooling: take 'shrunk' or 'task'"
-}
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +53,6 @@ def target(loss, y):
 CASES = [
     (name, option) for name in FAMILIES for option in OPTIONS if not OPTIONS[option].keys() & UNKNOWN.get(name, set())
 ]
-POSSIBLE = [case for case in CASES if case not in REFUSED]
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
@@ -76,10 +72,6 @@ def test_all_forms_of_the_data_give_the_same_fit(name, option, loss, data):
         model.set_params(loss=loss)
     given = {"offset": offset} if option in ("offset", "all") else {}
     y = target(loss, y)
-    if (name, option) in REFUSED:
-        with pytest.raises(ValueError, match=REFUSED[name, option]):
-            model.fit(X, y, task=task)
-        return
     dense = clone(model).fit(X, y, task=task, **given)
     assert dense.converged_
     assert dense.dual_gap_ < 1e-8
@@ -99,7 +91,7 @@ def test_all_forms_of_the_data_give_the_same_fit(name, option, loss, data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "option"), POSSIBLE)
+@pytest.mark.parametrize(("name", "option"), CASES)
 def test_searches_files_and_reports(name, option, data, tmp_path):
     report_html = pytest.importorskip("msmtfl.report").report_html
     X, y, task, offset = data
@@ -118,7 +110,7 @@ def test_searches_files_and_reports(name, option, data, tmp_path):
 @pytest.mark.slow
 def test_comparisons_take_a_ridge_offsets_and_intercepts_at_once(data):
     X, y, task, offset = data
-    models = {f"{name} {option}": asked(name, option, search=True) for name, option in POSSIBLE}
+    models = {f"{name} {option}": asked(name, option, search=True) for name, option in CASES}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = compare_models(X, y, task=task, offset=offset, models=models, cv=2, inner_cv=2)

@@ -202,10 +202,10 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) -> tupl
         out[i] = E if E.size and not full_rank(products(i, E)) else NONE
     open_ = penalty.of_common == 0.0
     live = np.flatnonzero(open_ & np.any([design.squares > 0.0 for design in designs], axis=0))
-    if live.size and not full_rank(np.sum([products(i, live) for i in range(len(designs))], axis=0)):
-        out = [live] * len(designs)
-    elif live.size and one_level and not full_rank(_less_means(designs, live)):  # the intercept is free, too
-        out = [live] * len(designs)
+    if live.size:
+        full = full_rank(np.sum([products(i, live) for i in range(len(designs))], axis=0))
+        if not full or (one_level and not full_rank(_less_means(designs, live))):  # one intercept is free, too
+            out = [live] * len(designs)
     return tuple(out)
 
 

@@ -65,9 +65,11 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         or predict with the mean coefficients of the known tasks, and warn.
     n_jobs : int, optional
         Number of threads that read the tasks. The result is the same to the bit.
-    intercepts : {"task", "shrunk"}, default="task"
+    intercepts : {"task", "shrunk", "common"}, default="task"
         How intercepts share. "task": every task has its own, which is not penalised.
         "shrunk": they are random as well, drawn to a common level; see :class:`MSMTFL`.
+        "common": one intercept for all tasks, which is not penalised. A strength that is
+        estimated by marginal likelihood counts it as one more common value.
     bounds : pair (low, high), optional
         The least and the largest value that coefficients may have, in the units of the
         columns as they are given: each a number, one per feature (d,), or one per feature and
@@ -293,9 +295,11 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         Bytes that Gram matrices may take; by default 1 GiB.
     verbose : bool, default=False
         Whether to show a progress bar.
-    intercepts : {"task", "shrunk"}, default="task"
+    intercepts : {"task", "shrunk", "common"}, default="task"
         How intercepts share. "task": every task has its own, which is not penalised.
         "shrunk": they are random as well, drawn to a common level; see :class:`MSMTFL`.
+        "common": one intercept for all tasks, which is not penalised. A strength that is
+        estimated by marginal likelihood counts it as one more common value.
     bounds : pair (low, high), optional
         The least and the largest value that coefficients may have, in the units of the
         columns as they are given: each a number, one per feature (d,), or one per feature and

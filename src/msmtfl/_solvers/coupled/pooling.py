@@ -8,11 +8,10 @@ to b are  v = T (S + k)^-1 (T'X'y - S L b).  What is left is a system in b,
     (sum_i L_i' S (1 + S/k)^-1 L_i + k_common g^2) b  =  sum_i L_i' (1 + S/k)^-1 T_i'X_i'y_i
 
 generalised least squares with the variances 1 + S/k that random deviations give the targets. Nothing but diagonals depends
-on k. One intercept c of all tasks is one more column of them, of ones, without deviations or a ridge: what directions
-explain of it is a row of theirs, and the rest of it a direction of its own, that no deviation follows. It is taken out of the
-system by projecting rows on what is orthogonal to it. Directions in which a task does not vary add nothing, so a task has at most as many as samples; where all tasks
+on k. Directions in which a task does not vary add nothing, so a task has at most as many as samples; where all tasks
 together have fewer than features, the system is solved in these directions. Features that are not penalised (f = 0) are
-taken out of every task first.
+taken out of every task first. One intercept of all tasks is a common column of ones without a ridge: directions explain some
+of it, and the rest is one more, that no deviation follows. Rows are projected on what is orthogonal to it.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
@@ -261,11 +261,14 @@ class Pooling:
         self.level = 0.0  # that they are held at, which the intercept is counted from
         if has_one_level(problem):
             plain = [len(task.s) for task in self.tasks]
-            pairs = zip(self.tasks, problem.designs, strict=True)
-            self.tasks = [_with_one(task, design, self.penalised) for task, design in pairs]
+            self.tasks = [
+                _with_one(task, design, self.penalised)
+                for task, design in zip(self.tasks, problem.designs, strict=True)
+            ]
             self.ones, self.level = np.concatenate([task.one for task in self.tasks]), problem.designs[0].prior.level
-            parts = zip(self.tasks, plain, strict=True)
-            self.fixed = np.concatenate([np.arange(len(task.s)) >= count for task, count in parts])
+            self.fixed = np.concatenate(
+                [np.arange(len(task.s)) >= n for task, n in zip(self.tasks, plain, strict=True)]
+            )
         self.g = problem.common_factors[self.penalised]
         self.s = np.concatenate([task.s for task in self.tasks])
         self.e = np.concatenate([task.e for task in self.tasks])
@@ -276,7 +279,7 @@ class Pooling:
 
     @cached_property
     def _null(self) -> Floats | None:
-        """(d, q): an orthonormal basis of the b / g that no data tell from 0, or from an intercept; None if there is none."""
+        """(d, q): an orthonormal basis of the b / g that no data tell from 0 or an intercept; None if there is none."""
         if self.ones is not None:
             return self._null_beside_one()
         squares = np.einsum("rj,r,rj->j", self.L, self.s, self.L)
@@ -328,8 +331,7 @@ class Pooling:
         unit, length = self._unit(k)
         if length == 0.0:  # what no ridge holds explains it
             return np.zeros(len(B))
-        root = np.sqrt(self._weights(k))
-        left = root * (self.e / np.sqrt(self.s) - np.sqrt(self.s) * (B @ self.L.T))
+        left = np.sqrt(self._weights(k) / self.s) * (self.e - self.s * (B @ self.L.T))
         return np.asarray(left @ unit / length)
 
     # ------------------------------------------------------------------ the system in b
@@ -343,8 +345,7 @@ class Pooling:
         """The matrix of the system in g b without k_common: (d, d), or (R, R) in directions. What is below the diagonal is
         not used."""
         if self.in_directions and self.ones is not None:
-            rows = self._rows(k)
-            return np.asarray(rows @ rows.T)
+            return np.asarray(dsyrk(1.0, self._rows(k)))
         if self.in_directions:
             root = np.sqrt(self._weights(k))
             return np.asarray(self._products * np.outer(root, root))
