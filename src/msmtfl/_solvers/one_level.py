@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from .._data.designs import Floats
+from .._data.designs import Design, Floats
 from .._objective.class_tasks import classes_together, hold
 from .._objective.losses import Huber, best_level
 from .._objective.problem import Problem
@@ -50,7 +50,7 @@ def settle_level(
     return solve()
 
 
-def shares_of(designs: Sequence[Any], samples_alike: bool) -> Floats:
+def shares_of(designs: Sequence[Design], samples_alike: bool) -> Floats:
     """(m,): how much a sum over the samples of each task counts in the mean that is minimised."""
     n = np.array([design.n for design in designs])
     return np.full(len(n), 1.0 / n.sum()) if samples_alike else 1.0 / (len(n) * n)

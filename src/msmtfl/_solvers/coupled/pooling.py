@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
@@ -27,6 +26,7 @@ from scipy.linalg.lapack import dgejsv, dpotrf, dpotrs
 from scipy.optimize import brentq
 
 from ..._data.designs import Design, Floats, Ints
+from ..._data.level_rows import LevelTask
 from ..._objective.problem import Problem
 from ..one_level import has_one_level
 
@@ -104,7 +104,7 @@ def _by_samples(design: Design, penalised: Ints) -> bool:
     return design.target is not None and len(design.target) < len(penalised)
 
 
-def _with_one(task: Directions, design: Any, penalised: Ints) -> Directions:
+def _with_one(task: Directions, design: LevelTask, penalised: Ints) -> Directions:
     """The directions of a task that is held at a level, and that of a column of ones."""
     ones, free, root = np.sqrt(design.n) * design.row, task.free, float(np.sqrt(design.n))
     of_targets, squares, left = root * design.of_row, float(design.n), ones[penalised]
@@ -345,7 +345,7 @@ class Pooling:
         """The matrix of the system in g b without k_common: (d, d), or (R, R) in directions. What is below the diagonal is
         not used."""
         if self.in_directions and self.ones is not None:
-            return np.asarray(dsyrk(1.0, self._rows(k)))
+            return np.asarray(self._rows(k) @ self._rows(k).T)
         if self.in_directions:
             root = np.sqrt(self._weights(k))
             return np.asarray(self._products * np.outer(root, root))
