@@ -7,7 +7,6 @@ from scipy.special import expit
 
 import msmtfl
 from msmtfl import (
-    L12MTL,
     MSMTFL,
     MSMTFLCV,
     LassoMTL,
@@ -301,9 +300,3 @@ def test_the_formula_says_bounds():
         assert text in msmtfl.formulas.formula(LassoMTL(0.1, bounds=bounds).fit(X, y, task=task))
     arrays = LassoMTL(0.1, bounds=(np.zeros(D), np.ones(D))).fit(X, y, task=task)
     assert "low ≤ w ≤ high" in msmtfl.formulas.formula(arrays)
-
-
-def test_who_does_not_know_bounds_says_so():
-    X, y, task = made(17)
-    with pytest.raises(ValueError, match="bounds are not known to L12MTL"):
-        L12MTL(0.1, bounds=(0, None)).fit(X, y, task=task)

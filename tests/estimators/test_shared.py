@@ -467,7 +467,7 @@ def test_threads_do_not_change_the_result():
 
 
 def test_points_of_the_surface_are_the_models_on_their_own():
-    model = SharedMTLCV(lams=5, cv=2).fit(X, y, task=TASK)
+    model = SharedMTLCV(lams=5, cv=2).fit(X, y, task=TASK).complete_surface(X, y, task=TASK)
     surface, results = model.surface_, model.cv_results_
     assert surface.dual_gap[surface.reached].max() < 1e-11
     assert surface.converged[surface.reached].all()

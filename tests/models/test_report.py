@@ -162,6 +162,7 @@ def held_out_by_others(model, among=slice(None)):
     """(m,): mean squared errors of rows held out, each fold at the best of some points by the scores of the other folds."""
     results, places = model.cv_results_, np.arange(len(model.cv_results_["n_rows"]))[among]
     scores = np.array([results[f"split{f}_test_score"] for f in range(model.n_splits_)])
+    places = places[results["solved"][places]]
     points = [places[np.argmax(np.delete(scores, f, axis=0).mean(axis=0)[places])] for f in range(model.n_splits_)]
     mse, weight = (
         np.array([results[name][p][f] for f, p in enumerate(points)]) for name in ("test_mse", "test_weight")

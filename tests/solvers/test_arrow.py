@@ -180,3 +180,14 @@ def test_a_search_finds_what_single_fits_on_rows_do(monkeypatch):
         np.testing.assert_allclose(surface.coef(k, l), alone.coef_, atol=1e-9)
         compared += not surface.unique[k, l]
     assert compared >= 4
+
+
+def test_a_column_that_reaches_its_bound_by_itself_leaves_the_answer_as_it_is():
+    """It looks like a tie, of which the answer was to be the nearest: there is none, and the answer was 0."""
+    d, m = 2, 2
+    Q, of_tasks = np.array([np.eye(d)] * m), np.array([[3.0, 1.0], [3.0, 0.5]])
+    c = np.concatenate([of_tasks.sum(axis=0), of_tasks.ravel()])
+    root = np.sqrt(np.concatenate([np.full(d, float(m)), np.ones(m * d)]))
+    state, P = _kernel.Arrow(Q, Q.sum(axis=0), c, root, np.full(m, d, dtype=np.intc)), np.zeros((m + 1) * d)
+    state.solve(np.array([1.0, 2.0, 1.0, 1.0, 1.0, 1.0]), np.zeros((1, len(P))), np.ones((1, len(P))), P)
+    np.testing.assert_allclose(P, [2.5, 0, 0, 0, 0, 0], atol=1e-12)

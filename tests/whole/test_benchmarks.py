@@ -237,6 +237,7 @@ SMALLEST = [
         "cvxpy",
         marks=SLOW,
     ),
+    pytest.param("bounds.py", "--problems 2 --only l12 pooling", "| pooling | 2 | 2 |", "cvxpy", marks=SLOW),
     pytest.param("column_units.py", "--only school --folds 2", "school   ", ""),
     pytest.param("costs.py", "--quick --repeats 1", "| fit, LassoMTLCV | split_intervals |", "", marks=SLOW),
     pytest.param("import_time.py", "--repeats 1", "| `from msmtfl import MSMTFLCV` |", "", marks=SLOW),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .._runtime.checks import check_count
 from .._runtime.naturally import natural_order
-from .tables import as_values, missing_values, warn_user
+from .tables import Labels, as_values, missing_values, warn_user
 
 NAMED = 8  # tasks that are named
 
 
-def enough_samples(task: Any, *, min_samples: int = 10) -> np.ndarray:
+def enough_samples(task: Labels, *, min_samples: int = 10) -> np.ndarray:
     """Tell which samples belong to tasks that have enough of them; a warning counts and names the others.
 
     A task with fewer samples than folds is fitted, but has no held-out error, and a task with one or two says little

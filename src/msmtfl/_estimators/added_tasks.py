@@ -24,6 +24,7 @@ from .._objective.penalties import ConcaveEntries, ConcaveRows, Penalty
 from .._objective.problem import Problem
 from .._objective.shapes import CAPPED, read_shape
 from .._runtime.progress import one_blas_thread
+from .._solvers.arguments import read_bounds
 from .._solvers.make_problem import drawn_to, make_problem, remade
 from .._solvers.solvers import solver_for
 from .._solvers.stages import UNSOLVED, Stage, run_stages
@@ -213,10 +214,10 @@ class AddTaskMixin(MultiTaskModel):
             "loss": loss,
             "epsilon": getattr(self, "epsilon", 1.35),
             "standardize": self.standardize is True,
-            "positive": getattr(self, "positive", False),
+            "positive": getattr(self, "positive", False) and held is None,
             "penalty_factors": self._new_factors(),
             "l1_ratio": self._new_l1_ratio(),
-            "bounds": self._bounds(),
+            "bounds": self._bounds() if held is None else self._bounds_beside(data, held),
             "feature_groups": self._feature_groups(),
         }
         if isinstance(kind, Huber):  # its scale is that of the task itself, whatever is held fixed
@@ -224,6 +225,21 @@ class AddTaskMixin(MultiTaskModel):
             return drawn_to(remade(alone, beside, alone.given_factors, centre, alone.designs[0].of_loss), priors)
         shares = "task" if priors is None else "shrunk"  # to what the others have found
         return make_problem(beside, fit_intercept=centre, intercepts=shares, priors=priors, **options)
+
+    def _bounds_beside(self, data: TaskData, held: Floats) -> tuple[Floats, Floats] | None:
+        """The bounds (d,) of what is added to coefficients that are held fixed, if coefficients have any."""
+        positive, box = read_bounds(self._bounds(), data, getattr(self, "positive", False))
+        if not positive and box is None:
+            return None
+        low, high = (np.zeros(data.d), np.full(data.d, np.inf)) if box is None else (box.low[0], box.high[0])
+        out = (held < low) | (held > high)
+        if out.any():
+            raise ValueError(
+                f"the common value of feature {str(self.features_[out.argmax()])!r}, {held[out.argmax()]:g}, is not within "
+                "the bounds of the coefficients of a task, which the sum with its deviations has to be. A new task cannot "
+                "be added to it: fit again with that task."
+            )
+        return low - held, high - held
 
     def _has_level_in_offset(self) -> bool:
         """Whether the new task has the one intercept of all tasks, under a loss that is not squared: it is known then."""
@@ -249,9 +265,15 @@ class AddTaskMixin(MultiTaskModel):
 
     # ------------------------------------------------------------------ storing
 
+    def _summed(self, found: Floats, held: Floats, data: TaskData) -> Floats:
+        """(K, d): coefficients within their bounds, which a sum may leave by rounding."""
+        positive, box = read_bounds(self._bounds(), data, getattr(self, "positive", False))
+        w = found + held
+        return np.maximum(w, 0.0) if positive else (w if box is None else np.clip(w, box.low, box.high))
+
     def _append(self, label: Any, data: TaskData, problem: Problem, outcome: Stage, intercepts: Floats) -> None:
         held = self._held_fixed(label)
-        w = outcome.coef if held is None else outcome.coef + held
+        w = outcome.coef if held is None else self._summed(outcome.coef, held, data)
         targets, single = data.targets, len(data.tasks) == 1
         self.tasks_ = label_array([*self.tasks_.tolist(), label])
         self.coef_ = np.concatenate([self.coef_, w if single else w[None]])
@@ -329,6 +351,15 @@ def no_deviations(model: Any) -> Floats:
     """Penalty factors of a task that does not deviate from common values, but in features that are never penalised."""
     given = np.ones(len(model.features_)) if model.penalty_factors is None else np.asarray(model.penalty_factors, float)
     return np.where(given == 0.0, 0.0, np.inf)
+
+
+def refuse_bounds(model: Any, problem: Problem) -> None:
+    """An error where a norm of rows is to be minimised for one more task within bounds."""
+    if problem.box is not None:
+        raise ValueError(
+            f"{type(model).__name__} with bounds of its coefficients takes no task beside those that it was fitted to: fit "
+            "again with the new task, or take MSMTFL or SharedMTL, which do."
+        )
 
 
 def refuse_more_classes(model: Any) -> None:

@@ -54,13 +54,11 @@ from .fitted import (
 from .new_tasks import feature_means, new_lines
 from .survival import baseline_hazards
 
-LEVELS = ("common_level_", "level_at_", "level_ridge_")  # attributes of models whose intercepts share
-
-
 NO_BOUNDS = (
-    "bounds are not known to {} yet: its coefficients are sums of parts, or share a norm over the tasks. MSMTFL, LassoMTL "
-    "and MSMTFLClassifier take bounds; or leave bounds=None."
+    "bounds are not known to {} yet: its coefficients are sums of parts by level. PartialPooling, SharedMTL and the other "
+    "models take bounds; or leave bounds=None."
 )
+LEVELS = ("common_level_", "level_at_", "level_ridge_")  # attributes of models whose intercepts share
 
 
 NO_GROUPS = (
@@ -137,6 +135,7 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
         return training(problem, keep)
 
     _of_msmtfl = True  # says what is a model of this package (`is_model`)
+
     _bounded = True  # whether the model can keep coefficients within bounds
 
     def _bounds(self) -> Any:

@@ -27,7 +27,7 @@ class CoupledFit(AddTaskMixin):
     """One fit of a row-coupled model, with any loss. A model says which penalty (`_penalty`)."""
 
     _of_several = "which of them is returned depends on the start"
-    _bounded = _grouped = False
+    _grouped = False
 
     def _penalty(self, problem: Problem) -> tuple[Penalty, float]:
         """The penalty, and the largest of its kind that leaves anything but zeros."""
@@ -110,7 +110,7 @@ class CoupledGrid(GridSearch, AddTaskMixin):
     _step = "points"
     _structure = ROWS
     _of_several = CoupledFit._of_several
-    _bounded = _grouped = False
+    _grouped = False
 
     def _separates(self) -> bool:
         return separated(self)

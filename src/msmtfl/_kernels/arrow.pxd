@@ -7,3 +7,4 @@ from msmtfl._kernels.vectors cimport largest_ratio
 
 cdef class Arrow(ArrowFactor):
     cdef int _run(self, double[:, ::1] aim, double[:, ::1] unit, Py_ssize_t max_rounds, bint project) noexcept nogil
+    cdef void _answer(self) noexcept nogil

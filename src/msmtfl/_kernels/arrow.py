@@ -127,7 +127,6 @@ class Arrow(ArrowFactor):
 
     def _run(self, aim, unit, max_rounds, project):
         """Solve for the weights in a; the answer is in z, `entries` long, and the status returned"""
-        t: cython.Py_ssize_t
         moved: cython.int
         self.restart = False
         self.limit = max_rounds if max_rounds > 0 else ROUNDS
@@ -135,11 +134,16 @@ class Arrow(ArrowFactor):
         status = self._solve()
         if self.broken:
             status |= OVERRUN
+        self._answer()
         if status == TIED and project:
             moved = nearest(self, aim, unit, 0)
             if moved >= 0:
                 return SLID if moved else 0
+            self._answer()
+        return status
+
+    def _answer(self):
+        t: cython.Py_ssize_t
         self.entries = self.k
         for t in range(self.k):
             self.z[t] = self.w[t]
-        return status

@@ -30,6 +30,14 @@ class Box:
     def on(self, features: Ints) -> Box:
         return Box(self.low[..., features], self.high[..., features])
 
+    def less(self, beside: Floats) -> Box:
+        """Those of what is added to coefficients that are known."""
+        return Box(self.low - beside, self.high - beside)
+
+    def common(self) -> Box:
+        """(d,): those of coefficients that are the same in all tasks."""
+        return Box(self.low.max(axis=0), self.high.min(axis=0))
+
 
 Limit: TypeAlias = bool | Box
 
@@ -59,6 +67,11 @@ def pressed(limit: Limit, W: Floats, G: Floats, slack: Floats | float = 0.0) -> 
     if not isinstance(limit, Box):
         return np.asarray((W <= 0.0) & (-slack >= G)) if limit else np.zeros(W.shape, dtype=bool)
     return np.asarray(((limit.high == W) & (slack < G)) | ((limit.low == W) & (-slack > G)))
+
+
+def outwards(box: Box, G: Floats) -> Floats:
+    """The part of gradients G (minus those of the loss) that would move coefficients that are 0 out of their bounds."""
+    return np.where(((box.high == 0.0) & (G > 0.0)) | ((box.low == 0.0) & (G < 0.0)), G, 0.0)
 
 
 def can_fall(limit: Limit, W: Floats) -> np.ndarray:

@@ -18,6 +18,7 @@ from .._data.designs import NONE, Floats, Ints, with_rows
 from .certificates import CERTAIN, FAR, RowCertificate, full_rank, ridge_slack
 from .dual_points import Doubt, over_unit, vacuous
 from .penalties import bent
+from .pressed import slack_of
 from .row_norms import counted
 from .shared_moves import OpenMoves
 from .task_duals import duals, of_losses
@@ -165,13 +166,15 @@ def _gap(
     most = np.divide(0.5 * whole, bound, out=np.zeros_like(parts), where=normed) + np.where(normed, np.abs(parts), 0.0)
     moved = moves.moved(most) if moves.any else 0.0
 
+    lost = slack_of(tasks, scale)
+
     def gain(noise: Floats) -> float:
         found = np.where(ridge > 0.0, ridge_slack(parts, bound, ridge, slopes + ridge * parts, noise, False), np.inf)
         linear = np.where(bound > 0.0, np.inf, (error + noise) * reach)
         by_slopes = float(np.where(fixed, 0.0, np.minimum(moves.set_aside * found, linear)).sum())
         by_slopes += moves.gain(slopes, noise, moved)
-        by_slopes = over_unit(2.0 * by_slopes, unit)
-        return min(by_slopes, above)
+        by_slopes = over_unit(2.0 * (by_slopes + lost), unit)
+        return min(by_slopes, above) if np.isfinite(lost) else np.inf
 
     length = length * np.sqrt(np.append(yy.sum(), yy))[:, None]
     kkt = np.divide(error, length, out=np.zeros_like(slopes), where=length > 0.0).max(initial=0.0)

@@ -85,6 +85,23 @@ class Problem:
         return self.positive if self.bounds is None else self.bounds
 
     @property
+    def box(self) -> Box | None:
+        """The bounds (m, d), if there are any."""
+        if self.bounds is None and self.positive:
+            return Box(np.zeros((self.m, self.d)), np.full((self.m, self.d), np.inf))
+        return self.bounds
+
+    def held(self, W: Floats) -> np.ndarray:
+        """(m, d) bool: where W is at a bound."""
+        box = self.box
+        return np.zeros(W.shape, dtype=bool) if box is None else np.asarray((box.low == W) | (box.high == W))
+
+    def within(self, W: Floats) -> Floats:
+        """W (m, d), or the nearest there is within the bounds: sums of parts may leave them by rounding."""
+        box = self.box
+        return W if box is None else np.clip(W, box.low, box.high)
+
+    @property
     def one_sided(self) -> bool:
         """Whether every coefficient has a bound, so that more free features than samples can have one minimiser only."""
         if self.bounds is None:

@@ -33,6 +33,7 @@ from scipy.linalg import qr, solve_triangular
 from .._data.designs import Floats, Ints
 from .certificates import full_rank
 from .dual_points import dependent_below, size_of_inverse
+from .pressed import unpressed
 from .task_duals import of_losses
 
 NEARLY = (
@@ -50,6 +51,7 @@ class OpenMoves:
     """
 
     def __init__(self, designs: Sequence[Any], scale: Floats, open_: np.ndarray, belongs: np.ndarray, ridge: Floats):
+        designs = [unpressed(design) for design in designs]  # forces are in the slopes
         squares = scale[:, None] * np.array([design.squares for design in designs])
         total = belongs.T.astype(np.float64) @ squares
         self.squares, self.belongs = squares, belongs

@@ -13,10 +13,12 @@ import numpy as np
 
 from .._data.dense import DenseRows
 from .._data.designs import Design, Floats, Ints, rounding
+from .box import can_fall
 from .certificates import ROOMS
 from .dual_points import dual_points, look
 from .loss_certificates import TRIED, escaping, projected
 from .loss_task import LossTask
+from .pressed import Pressed, PressedDual, unpressed
 
 
 class TaskDual(Protocol):
@@ -128,15 +130,18 @@ class LossDual:
 
 def duals(designs: Sequence[Any], W: Floats, escaped: float = 0.0) -> list[Any]:
     """One `TaskDual` per task at W (m, d)."""
-    return [
-        LossDual(design, w, escaped) if isinstance(design, LossTask) else SquaredDual(design, w)
-        for design, w in zip(designs, W, strict=True)
-    ]
+    return [_dual(design, w, escaped) for design, w in zip(designs, W, strict=True)]
+
+
+def _dual(design: Any, w: Floats, escaped: float) -> Any:
+    if isinstance(design, Pressed):
+        return PressedDual(_dual(design.base, w, escaped), design, w)
+    return LossDual(design, w, escaped) if isinstance(design, LossTask) else SquaredDual(design, w)
 
 
 def of_losses(designs: Sequence[Any]) -> bool:
     """Whether tasks (without ridges) have a loss that is not squared."""
-    return isinstance(designs[0], LossTask)
+    return isinstance(unpressed(designs[0]), LossTask)
 
 
 def rooms(designs: Sequence[Any]) -> list[tuple[float, float]]:
@@ -148,5 +153,9 @@ def escaping_tasks(designs: Sequence[Any], W: Floats, free: np.ndarray) -> dict[
     """By task that has no minimiser: the features, free (m, d) bool, of a direction in which its loss always falls."""
     if not of_losses(designs):
         return {}
-    found = {i: escaping(design, W[i], free[i] & (design.squares > 0)) for i, design in enumerate(designs)}
+    found = {}
+    for i, (design, w) in enumerate(zip(designs, W, strict=True)):
+        limit = design.box if isinstance(design, Pressed) else False
+        some = free[i] & (design.squares > 0.0) & can_fall(limit, w)
+        found[i] = escaping(unpressed(design), w, some, limit)
     return {i: features for i, features in found.items() if features.size}

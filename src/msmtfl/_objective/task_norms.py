@@ -28,6 +28,7 @@ from .._data.designs import NONE, Floats, Ints, with_rows
 from .certificates import CERTAIN, EQUICORRELATION, FAR, RowCertificate, full_rank
 from .dual_points import Doubt, over_unit, vacuous
 from .penalties import bent
+from .pressed import slack_of
 from .row_norms import GroupNorm, counted, lengths
 from .shared_moves import OpenMoves
 from .task_duals import duals, of_losses
@@ -252,7 +253,8 @@ def _gap(designs: Sequence[Any], P: Floats, penalty: TaskNorms) -> tuple[float, 
     parts = [(of_deviations(noise), of_common(noise)) for noise in (hidden, 0.0 * hidden)]
     (one, kkt), (other, beside) = parts[0]
     exact = parts[1][0][0] + parts[1][1][0]
-    return over_unit(one + other, unit), over_unit(exact, unit), max(kkt, beside)
+    lost = slack_of(tasks, kappa)
+    return over_unit(one + other + lost, unit), over_unit(exact + lost, unit), max(kkt, beside)
 
 
 def _open_moves(designs: Sequence[Any], P: Floats, penalty: TaskNorms, total: float) -> tuple[OpenMoves, float]:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from .._data.designs import AnyData, Design, Floats
+from .._data.designs import Design, Floats
 from .._data.ridged import ridged
 from .._objective.certificates import (
     GAP,
@@ -19,10 +19,12 @@ from .._objective.certificates import (
 from .._objective.class_proofs import certify_common_ridges, certify_pooled, certify_shared, shared_violation
 from .._objective.common_penalty import SharedNorm
 from .._objective.pooling import PoolingRidge
+from .._objective.pressed import pressed
 from .._objective.problem import Problem
 from .._objective.row_certificates import certify_rows, row_violation
 from .._objective.row_norms import RowNorm
 from .._runtime.progress import Listener
+from .coupled.around_bounds import within
 from .coupled.common_part import Stacked, settled
 from .proofs import Separation, rather_zero
 from .stages import Outcome
@@ -86,66 +88,84 @@ class PoolingSolver(Protocol):
 class RowStages:
     """Stages with a norm of every row."""
 
-    def __init__(self, rows: RowsSolver, designs: Sequence[Any], data: AnyData):
-        self.rows, self.designs, self.grams = rows, designs, None
-        self.separation = Separation(data)
+    def __init__(self, rows: RowsSolver, problem: Problem, lam: float):
+        self.rows, self.problem, self.lam, self.grams = rows, problem, lam, None
+        self.designs = problem.at(lam)
+        self.separation = Separation(problem.data)
+
+    def _proving(self) -> list[Any]:
+        """The tasks with the forces of bounds on the last solution."""
+        return list(pressed(self.problem, forces_at(self.rows)).at(self.lam))
 
     def solve(self, weights: RowNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         W, n_iter = self.rows.solve(weights, max_iter=max_iter)
-        W, proof = rather_zero(
-            W, certify_rows(self.designs, W, weights), lambda W: certify_rows(self.designs, W, weights)
-        )
+        designs = self._proving()
+        W, proof = rather_zero(W, certify_rows(designs, W, weights), lambda W: certify_rows(designs, W, weights))
         for _ in self.designs:
             listener.task_done()
         self.separation.warn({i: proof.dependent[i] for i in proof.escapes})
         return Outcome(W, n_iter, self.rows.finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: RowNorm, W: Floats) -> float:
-        return row_violation(self.designs, W, weights)
+        return row_violation(self._proving(), W, weights)
+
+
+def forces_at(solver: Any) -> Floats | None:
+    """The forces (m, d) of bounds on what a solver has found last, if there are any."""
+    forces: Floats | None = getattr(solver, "forces", None)
+    return forces
 
 
 class CommonStages:
     """Stages in (b, V): points are (1, p), weights a `SharedNorm`; what is proven is about W = b + V."""
 
-    def __init__(self, lassos: CommonSolver, data: AnyData | None = None):
+    def __init__(self, lassos: CommonSolver, problem: Problem):
         self.lassos: Any = lassos
-        self.grams = lassos.grams
+        self.problem, self.grams = problem, lassos.grams
         self.designs: list[Any] = [lassos.stacked]
         self.scale = 0.5 * lassos.stacked.m
-        self.separation = None if data is None else Separation(data)
+        self.separation = Separation(problem.data)
+
+    def _proving(self) -> list[Any]:
+        """The tasks with the forces of bounds on the last solution."""
+        parts: list[Any] = pressed(self.problem, forces_at(self.lassos)).designs
+        return parts
+
+    def _settled(self, weights: SharedNorm, P: Floats) -> Floats:
+        P = settled(weights, P, self.lassos.stacked.tasks)
+        return within(self.problem, P.reshape(-1, self.problem.d)).ravel()
 
     def _proof(self, P: Floats, weights: SharedNorm) -> RowCertificate:
         stacked = self.lassos.stacked
-        return certify_shared(stacked.parts, stacked.sums(P), weights, stacked.classes)
+        return certify_shared(self._proving(), stacked.sums(P), weights, stacked.classes)
 
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         stacked, a = self.lassos.stacked, self.scale * weights.weights()
         P, rounds = self.lassos.solve(a, last[0], max_iter)
-        P = settled(weights, P, stacked.tasks)
+        P = self._settled(weights, P)
         proof = self._proof(P, weights)
         if proof.gap > GAP and self.lassos.finished and hasattr(self.lassos, "repair"):
-            better = settled(weights, self.lassos.repair(P, a, last[0]), stacked.tasks)
+            better = self._settled(weights, self.lassos.repair(P, a, last[0]))
             again = self._proof(better, weights)
             if again.gap < proof.gap:
                 P, proof = better, again
         P, proof = rather_zero(P, proof, lambda P: self._proof(P, weights))
         for _ in stacked.parts:
             listener.task_done()
-        if self.separation is not None:
-            self.separation.warn({i: proof.dependent[i] for i in proof.escapes})
+        self.separation.warn({i: proof.dependent[i] for i in proof.escapes})
         finished = self.lassos.finished
         return Outcome(P[None], rounds, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: SharedNorm, P: Floats) -> float:
         stacked = self.lassos.stacked
-        return shared_violation(stacked.parts, stacked.sums(P[0]), weights, stacked.classes)
+        return shared_violation(self._proving(), stacked.sums(P[0]), weights, stacked.classes)
 
 
 class RidgedCommonStages(CommonStages):
     """The same with a ridge on b and V: then these are what is unique, and what is proven is about them."""
 
-    def __init__(self, lassos: CommonSolver):
-        super().__init__(lassos)
+    def __init__(self, lassos: CommonSolver, problem: Problem):
+        super().__init__(lassos, problem)
         self.designs = [ridged(lassos.stacked, lassos.ridge)]
 
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
@@ -170,13 +190,19 @@ class RidgedCommonStages(CommonStages):
 
 
 class RidgedLossStages(RidgedCommonStages):
-    """The same under a loss that is not squared."""
+    """The same under a loss that is not squared, or with bounds."""
+
+    def _ridges(self, weights: SharedNorm, P: Floats) -> RowCertificate:
+        stacked = self.lassos.stacked
+        return certify_common_ridges(self._proving(), stacked.scale, P, weights, self.lassos.ridge, stacked.classes)
+
+    def violation(self, weights: SharedNorm, P: Floats) -> float:
+        return self._ridges(weights, P[0]).kkt
 
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         stacked = self.lassos.stacked
         P, rounds = self.lassos.solve(self.scale * weights.weights(), last[0], max_iter)
-        ridge = self.lassos.ridge
-        proof = certify_common_ridges(stacked.parts, stacked.scale, P, weights, ridge, stacked.classes)
+        proof = self._ridges(weights, P)
         for _ in stacked.parts:
             listener.task_done()
         outcome = Outcome(P[None], rounds, self.lassos.finished, proof.gap, proof.kkt, proof.unique, proof.dependent)
@@ -190,18 +216,21 @@ class PoolingStages:
         self.pooling, self.grams = pooling, pooling
         self.designs = [AllTasks(pooling.problem.designs, pooling.problem.classes)]
 
+    def _proving(self) -> list[Any]:
+        designs: list[Any] = pressed(self.pooling.problem, forces_at(self.pooling)).designs
+        return designs
+
     def solve(self, weights: PoolingRidge, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         b, V = self.pooling.one(weights.k, weights.k_common)
-        P, problem = np.concatenate([b.ravel(), V.ravel()]), self.pooling.problem
-        proof = certify_pooled(problem.designs, P, weights, problem.classes)
+        P = np.concatenate([b.ravel(), V.ravel()])
+        proof = certify_pooled(self._proving(), P, weights, self.pooling.problem.classes)
         for _ in V:
             listener.task_done()
         steps, finished = self.pooling.steps, self.pooling.finished
         return Outcome(P[None], steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: PoolingRidge, P: Floats) -> float:
-        problem = self.pooling.problem
-        return certify_pooled(problem.designs, P[0], weights, problem.classes).kkt
+        return certify_pooled(self._proving(), P[0], weights, self.pooling.problem.classes).kkt
 
 
 class AllTasks:
@@ -227,9 +256,13 @@ class PointStages:
         if near is not None:
             solver.warm(near)
 
+    def _proving(self) -> list[Any]:
+        designs: list[Any] = pressed(self.problem, forces_at(self.solver)).designs
+        return designs
+
     def solve(self, weights: Any, last: Floats, max_iter: int, listener: Listener) -> Outcome:
-        designs = self.problem.designs
         P, steps = self.solver.solve(weights, max_iter)
+        designs = self._proving()
         proof = self.certify(designs, P, weights)
         P, proof = rather_zero(P, proof, lambda P: self.certify(designs, P, weights))
         for _ in designs:
@@ -238,7 +271,7 @@ class PointStages:
         return Outcome(flat, steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
 
     def violation(self, weights: Any, P: Floats) -> float:
-        return self.certify(self.problem.designs, P[0].reshape(weights.height, -1), weights).kkt
+        return self.certify(self._proving(), P[0].reshape(weights.height, -1), weights).kkt
 
 
 class CountedTasks:

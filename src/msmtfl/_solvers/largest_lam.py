@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._data.designs import Floats, stage_scale
-from .._objective.box import outward
+from .._objective.box import outward, outwards
 from .._objective.problem import Problem
 from .one_level import has_one_level, held_at, levels_of
 from .task_lassos import lassos_for
@@ -20,7 +20,8 @@ ROUNDING = 1e-11  # of the largest that a gradient can be: what is less is left 
 
 def first_gradient(problem: Problem) -> Floats:
     """(m, d): 2 / (m n_i) x_j'r_i, r_i the residual of the fit of the entries that are never penalised; 0 in those. (Where
-    the loss is not squared, its slope takes the place of the residual.)"""
+    the loss is not squared, its slope takes the place of the residual.) What only presses coefficients to a bound of 0 does
+    not count."""
     if not has_one_level(problem):
         return _first_gradient(problem, _of_free(problem))
     zeros = np.zeros((problem.m, problem.d))
@@ -47,6 +48,9 @@ def _first_gradient(problem: Problem, W: Floats) -> Floats:
             g = design.gradient(w).copy()
             g[np.abs(g) <= ROUNDING * np.sqrt(design.squares) * np.sqrt(design.yy)] = 0.0
         of_task[:] = np.where((f > 0) & np.isfinite(f), g, 0.0)
+    box = problem.box
+    if box is not None:  # a bound of 0 holds coefficients at 0 whatever lam is
+        out -= outwards(box, out)
     return np.asarray(out / stage_scale(problem.designs))
 
 

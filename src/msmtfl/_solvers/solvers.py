@@ -12,14 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from .._data.designs import Floats
 from .._objective.class_tasks import classes_together
-from .._objective.common_penalty import CappedDeviations
+from .._objective.common_penalty import CappedDeviations, SharedNorm
 from .._objective.level_penalty import LevelPenalty, certify_levels
 from .._objective.penalties import Penalty
+from .._objective.pooling import PoolingRidge
+from .._objective.pressed import pressed
 from .._objective.problem import Problem
+from .._objective.row_norms import RowNorm
 from .._objective.task_norms import certify_task_norms
 from .class_stages import ClassStages
 from .coupled.common_part import Stacked, StackedGrams, StackedLassos
@@ -105,7 +108,7 @@ def _solver_for(
         rows.at(lam)
         if near is not None:
             rows.warm(near)
-        return RowStages(rows, problem.at(lam), problem.data)
+        return RowStages(rows, problem, lam)
     if penalty.structure == GIVEN:
         return GivenStages(problem, lam, problem.data)
     if penalty.structure == POOLING:
@@ -119,8 +122,13 @@ def _solver_for(
     if near is not None:
         common.warm(near)
     if common.ridge is None:
-        return CommonStages(common, problem.data)
-    return RidgedCommonStages(common) if problem.loss.squared else RidgedLossStages(common)
+        return CommonStages(common, problem)
+    return RidgedCommonStages(common, problem) if _plain(problem) else RidgedLossStages(common, problem)
+
+
+def _plain(problem: Problem) -> bool:
+    """Whether what couples the tasks is solved by itself: under squared loss, without bounds."""
+    return problem.loss.squared and problem.box is None
 
 
 def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | None = None) -> Any:
@@ -133,7 +141,7 @@ def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | No
 def _rows_for(problem: Problem, grams: list[Gram] | None, n_jobs: int | None) -> CoupledRows | LossRows | GroupedRows:
     if problem.groups is not None:
         return GroupedRows(problem, problem.groups, grams, n_jobs)
-    if not problem.loss.squared:
+    if not _plain(problem):
         return LossRows(problem, n_jobs)
     return CoupledRows(
         problem.designs,
@@ -154,7 +162,7 @@ def common_for(problem: Problem, grams: CommonGrams | None = None, n_jobs: int |
 
 
 def _common_for(problem: Problem, grams: CommonGrams | None, n_jobs: int | None) -> CommonSolver:
-    if not problem.loss.squared:
+    if not _plain(problem):
         return LossCommon(problem, grams if isinstance(grams, LossGrams) else None, n_jobs)
     grams = grams if isinstance(grams, StackedGrams) else StackedGrams(problem.designs, n_jobs=n_jobs)
     return StackedLassos(grams, units=problem.units, n_jobs=n_jobs)
@@ -164,17 +172,62 @@ def pooling_for(problem: Problem, known: AnyPooling | None = None) -> AnyPooling
     """A problem with a common part and deviations that have ridges only; as it is, if it was made before."""
     if known is not None:
         return known
-    return Pooling(problem) if problem.loss.squared else LossPooling(problem)
+    return Pooling(problem) if _plain(problem) else LossPooling(problem)
 
 
 def task_norms_for(problem: Problem, known: Pooling | None = None) -> AnyTaskNorms:
     """A problem with a norm of every task's deviations; `known` are the directions of its tasks, if they are known."""
-    return TaskNormSolver(problem, known) if problem.loss.squared else LossTaskNorms(problem)
+    return TaskNormSolver(problem, known) if _plain(problem) else LossTaskNorms(problem)
 
 
 def levels_for(problem: Problem, penalty: LevelPenalty, known: LevelGrams | None = None) -> AnyLevels:
     """A problem with parts by level; `known` are its tasks put together, if they are known."""
     return LevelSolver(problem, penalty, known) if problem.loss.squared else LossLevels(problem, penalty)
+
+
+# ------------------------------------------------------------------ what bounds press with
+
+
+def pressed_rows(problem: Problem, norm: RowNorm, lam: float, W: Floats) -> Problem:
+    """The problem with the forces of its bounds, if it has any, at a solution W (m, d) with a norm of every row; they are
+    found anew from there."""
+    if problem.box is None:
+        return problem
+    rows: Any = _rows_for(problem, None, None)
+    rows.at(lam)
+    rows.warm(W)
+    rows.solve(norm)
+    return cast(Problem, pressed(problem, rows.forces))
+
+
+def pressed_common(problem: Problem, norm: SharedNorm, ridge: Floats | None, P: Floats) -> Problem:
+    """The same at a solution P (p,) with a common part."""
+    if problem.box is None:
+        return problem
+    common: Any = _common_for(problem, None, None)
+    common.at(ridge)
+    common.warm(P)
+    common.solve(0.5 * problem.m * norm.weights(), P)
+    return cast(Problem, pressed(problem, common.forces))
+
+
+def pressed_pooling(problem: Problem, penalty: PoolingRidge) -> Problem:
+    """The same for partial pooling."""
+    if problem.box is None:
+        return problem
+    pooling: Any = pooling_for(problem)
+    pooling.one(penalty.k, penalty.k_common)
+    return cast(Problem, pressed(problem, pooling.forces))
+
+
+def pressed_points(problem: Problem, penalty: Any, P: Floats) -> Problem:
+    """The same at a solution P (height, d) with a penalty of points."""
+    if problem.box is None:
+        return problem
+    solver: Any = task_norms_for(problem)
+    solver.warm(P)
+    solver.solve(penalty)
+    return cast(Problem, pressed(problem, solver.forces))
 
 
 def caches_for(problem: Problem, structure: str, **options: float | None) -> Any:
@@ -184,8 +237,8 @@ def caches_for(problem: Problem, structure: str, **options: float | None) -> Any
     if structure == LEVELS:
         return None  # what is known depends on the levels, too
     if structure == ROBUST:
-        return Pooling(problem) if problem.loss.squared else None
-    if not problem.loss.squared:
+        return Pooling(problem) if _plain(problem) else None
+    if not (_plain(problem) if structure == COMMON else problem.loss.squared):
         return LossGrams(problem) if structure == COMMON else []
     if structure == ROWS and problem.groups is not None:
         structure = LASSOS

@@ -80,7 +80,7 @@ class Layout:
         v = self.values
         what = ["median", "smallest", "largest"]
         clear = [] if v.clear is None else ["clear"]
-        classes = list(dict.fromkeys(label[1] for label in v.labels if len(label) > 1))
+        classes: list[Any] = list(dict.fromkeys(label[1] for label in v.labels if len(label) > 1))
         header = ["feature", *(["class"] if classes else []), "tasks", "sign", *what, *clear]
         lines, shown = [], []
         for j, of_class in ((j, one) for j in self.features for one in classes or [None]):

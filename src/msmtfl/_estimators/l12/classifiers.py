@@ -45,6 +45,8 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,) or (d, m), optional
         Factors f of the penalty: a feature's norm is the root of the sum over tasks of
         (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
@@ -209,6 +211,7 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         class_weight=None,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         relax=False,
         tol=1e-8,
@@ -230,6 +233,7 @@ class L12MTLClassifier(ClassifierFit, L12Fit):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.relax = relax
         self.tol = tol
@@ -285,6 +289,8 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,) or (d, m), optional
         Factors f of the penalty: a feature's norm is the root of the sum over tasks of
         (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
@@ -488,6 +494,7 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         class_weight=None,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         relax=False,
         tol=1e-8,
@@ -512,6 +519,7 @@ class L12MTLClassifierCV(ClassifierSearch, L12Search):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.relax = relax
         self.tol = tol

@@ -97,6 +97,8 @@ class L12MTL(L12Fit, Coupled):
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,) or (d, m), optional
         Factors f of the penalty: a feature's norm is the root of the sum over tasks of
         (f_ji w_ji)^2. 0: the coefficient is never penalised; inf: the feature is excluded.
@@ -137,8 +139,10 @@ class L12MTL(L12Fit, Coupled):
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
     bounds : pair (low, high), optional
-        Bounds of the coefficients, which this model does not know yet: anything but None is
-        an error.
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. A coefficient that is at its bound is exactly that number.
     feature_groups : mapping {name: columns} or sequence of d names, optional
         Which columns belong together: a group is used by all tasks or by none. Its norm is the
         root of its size times the l2 norm of its coefficients in all tasks (times the penalty
@@ -276,6 +280,7 @@ class L12MTL(L12Fit, Coupled):
         epsilon=1.35,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         relax=False,
         tol=1e-8,
@@ -298,6 +303,7 @@ class L12MTL(L12Fit, Coupled):
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.relax = relax
         self.tol = tol

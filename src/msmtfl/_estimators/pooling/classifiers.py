@@ -51,6 +51,8 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         distance, which makes numbers and indicators alike (Gelman, 2008). Take it where
         columns have different units. (Statistics in place of samples show indicators of 0 and 1,
         or of -1 and 1; others count as numbers there.) Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,), optional
         Factors f of the penalties f_j^2 b_j^2 and f_j^2 v_ji^2. 0: the feature is never
         penalised (its values are then found in the deviations); inf: the feature is
@@ -67,8 +69,11 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         How intercepts share. "task": every task has its own, which is not penalised.
         "shrunk": they are random as well, drawn to a common level; see :class:`MSMTFL`.
     bounds : pair (low, high), optional
-        Bounds of the coefficients, which this model does not know yet: anything but None is
-        an error.
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
+        sums of parts here; the parts have none of their own.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
     unknown_category : {"error", "baseline"}, default="error"
@@ -190,6 +195,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         class_weight=None,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         tol=1e-8,
         unknown_task="error",
@@ -205,6 +211,7 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.tol = tol
         self.unknown_task = unknown_task
@@ -264,6 +271,8 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         distance, which makes numbers and indicators alike (Gelman, 2008). Take it where
         columns have different units. (Statistics in place of samples show indicators of 0 and 1,
         or of -1 and 1; others count as numbers there.) Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,), optional
         Factors f of the penalties f_j^2 b_j^2 and f_j^2 v_ji^2. 0: the feature is never
         penalised (its values are then found in the deviations); inf: the feature is
@@ -288,8 +297,11 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         How intercepts share. "task": every task has its own, which is not penalised.
         "shrunk": they are random as well, drawn to a common level; see :class:`MSMTFL`.
     bounds : pair (low, high), optional
-        Bounds of the coefficients, which this model does not know yet: anything but None is
-        an error.
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
+        sums of parts here; the parts have none of their own.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
     unknown_category : {"error", "baseline"}, default="error"
@@ -442,6 +454,7 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         class_weight=None,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         tol=1e-8,
         unknown_task="error",
@@ -463,6 +476,7 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.tol = tol
         self.unknown_task = unknown_task

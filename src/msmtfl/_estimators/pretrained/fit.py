@@ -30,7 +30,7 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
     """What PretrainedMTL and PretrainedMTLCV have in common: two steps, whose coefficients add up."""
 
     relax = False
-    _bounded = _grouped = False
+    _grouped = False
 
     def _check_params(self) -> None:
         super()._check_params() if isinstance(self, GridSearch) else self._check_common()
@@ -70,7 +70,7 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
         gap = proof.relative_gap
         whole = replace(
             stage,
-            coef=(1.0 - alpha) * first.coef + stage.coef,
+            coef=problem.within((1.0 - alpha) * first.coef + stage.coef),
             dual_gap=max(stage.dual_gap, gap),
             unique=stage.unique and proof.unique,
         )
@@ -175,6 +175,8 @@ class PretrainedMTL(Pretrained):
         Whether the second step penalises as if every task's columns were scaled to unit
         standard deviation, and the first as if the columns of all tasks together were.
         Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,), optional
         Factors of the penalties of both steps. 0: the feature is never penalised; inf: the
         feature is excluded.
@@ -197,8 +199,11 @@ class PretrainedMTL(Pretrained):
         Number of threads, which work on tasks side by side. The result is the same to the
         bit.
     bounds : pair (low, high), optional
-        Bounds of the coefficients, which this model does not know yet: anything but None is
-        an error.
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
+        sums of parts here; the parts have none of their own.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
     unknown_category : {"error", "baseline"}, default="error"
@@ -346,6 +351,7 @@ class PretrainedMTL(Pretrained):
         task_column=None,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         tol=1e-8,
         max_iter=None,
@@ -367,6 +373,7 @@ class PretrainedMTL(Pretrained):
         self.task_column = task_column
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.tol = tol
         self.max_iter = max_iter
@@ -441,4 +448,4 @@ def pretrained_coef(model: Any, part: Problem) -> Floats:
     second = second_step(part, first, model.alpha_)
     penalty = ConcaveRows(model.lam_, np.inf, second.factors, l1_ratio=second.l1_ratio)
     solution = run_stages(penalty, solver_for(second, penalty, lam=model.lam_), max_stages=1, tol=np.inf)
-    return np.asarray((1.0 - model.alpha_) * first.coef + solution.stages[-1].coef)
+    return np.asarray(part.within((1.0 - model.alpha_) * first.coef + solution.stages[-1].coef))

@@ -95,6 +95,8 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         Whether the second step penalises as if every task's columns were scaled to unit
         standard deviation, and the first as if the columns of all tasks together were.
         Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,), optional
         Factors of the penalties of both steps. 0: the feature is never penalised; inf: the
         feature is excluded.
@@ -122,8 +124,11 @@ class PretrainedMTLCV(Pretrained, GridSearch):
     verbose : bool, default=False
         Whether to show a progress bar.
     bounds : pair (low, high), optional
-        Bounds of the coefficients, which this model does not know yet: anything but None is
-        an error.
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
+        sums of parts here; the parts have none of their own.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
     unknown_category : {"error", "baseline"}, default="error"
@@ -311,6 +316,7 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         task_column=None,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         tol=1e-8,
         max_iter=None,
@@ -338,6 +344,7 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         self.task_column = task_column
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.tol = tol
         self.max_iter = max_iter

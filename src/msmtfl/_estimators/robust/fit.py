@@ -28,7 +28,7 @@ class Robust(AddTaskMixin):
     coef_deviation_: Floats
     coef_shared_: Floats
     _of_several = "one of them is returned"
-    _bounded = _grouped = False
+    _grouped = False
 
     def _check_common(self) -> None:
         super()._check_common()
@@ -239,6 +239,8 @@ class RobustMTL(RobustFit, PartialFitMixin):
     standardize : bool, default=False
         Whether every task's columns are penalised as if they were scaled to unit standard
         deviation. Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,) or (d, m), optional
         Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
         the coefficient is never penalised; inf: the feature is excluded.
@@ -270,8 +272,11 @@ class RobustMTL(RobustFit, PartialFitMixin):
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
     bounds : pair (low, high), optional
-        Bounds of the coefficients, which this model does not know yet: anything but None is
-        an error.
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
+        sums of parts here; the parts have none of their own.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
     unknown_category : {"error", "baseline"}, default="error"
@@ -413,6 +418,7 @@ class RobustMTL(RobustFit, PartialFitMixin):
         epsilon=1.35,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         relax=False,
         tol=1e-8,
@@ -432,6 +438,7 @@ class RobustMTL(RobustFit, PartialFitMixin):
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.relax = relax
         self.tol = tol

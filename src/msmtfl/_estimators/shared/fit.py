@@ -26,7 +26,7 @@ class Sharing(AddTaskMixin):
     """What fits and searches of models with common values share: they solve for P, b and V, and are about W = b + V to
     the outside."""
 
-    _bounded = _grouped = False
+    _grouped = False
 
     _of_several = "which of them is returned depends on the start"
 
@@ -208,6 +208,8 @@ class SharedMTL(SharedFit, PartialFitMixin):
         Whether deviations are penalised as if every task's columns were scaled to unit
         standard deviation, and common values as if the columns of all tasks together were.
         Coefficients stay in the data's units.
+    positive : bool, default=False
+        Whether coefficients are required to be at least 0.
     penalty_factors : array-like of shape (d,), optional
         Factors f of the penalties f_j |b_j| and f_j |v_ji|. 0: the feature is never
         penalised (its values are then found in the deviations); inf: the feature is
@@ -248,8 +250,11 @@ class SharedMTL(SharedFit, PartialFitMixin):
         Tasks with one sample, one class or counts that are all 0 have a finite fit then.
         "common": one intercept for all tasks.
     bounds : pair (low, high), optional
-        Bounds of the coefficients, which this model does not know yet: anything but None is
-        an error.
+        The least and the largest value that coefficients may have, in the units of the
+        columns as they are given: each a number, one per feature (d,), or one per feature and
+        task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
+        is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
+        sums of parts here; the parts have none of their own.
     feature_groups : mapping, optional
         Groups of features, which this model does not know: anything but None is an error.
     unknown_category : {"error", "baseline"}, default="error"
@@ -388,6 +393,7 @@ class SharedMTL(SharedFit, PartialFitMixin):
         epsilon=1.35,
         fit_intercept=True,
         standardize=False,
+        positive=False,
         penalty_factors=None,
         relax=False,
         tol=1e-8,
@@ -410,6 +416,7 @@ class SharedMTL(SharedFit, PartialFitMixin):
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.positive = positive
         self.penalty_factors = penalty_factors
         self.relax = relax
         self.tol = tol

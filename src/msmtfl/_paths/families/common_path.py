@@ -24,13 +24,14 @@ from ..._objective.problem import Problem
 from ..._objective.theta import unit
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each
+from ..._solvers.coupled.around_bounds import within
 from ..._solvers.coupled.common_part import Stacked, settled
 from ..._solvers.coupled.loss_common import CommonGrams, CommonSolver
 from ..._solvers.degrees import Form, common_form, curved, face, traces
 from ..._solvers.largest_lam import first_gradient, of_lasso
 from ..._solvers.lassos.proximal_newton import MANY
 from ..._solvers.one_level import has_one_level, with_free_level
-from ..._solvers.solvers import COMMON, caches_for, common_for
+from ..._solvers.solvers import COMMON, caches_for, common_for, pressed_common
 from ..._solvers.stages import CONVEX, DENSE, FULL, REPEATS, SEPARATED, UNFINISHED, algorithm_1, run, same
 from ..crowding import Crowding
 from ..grids import read_lams, read_ratios, read_theta_ratios
@@ -245,13 +246,14 @@ class SharedSurface(StagedSolutions):
         """Deviations that are not 0 move each by itself, all other entries with the common value. Of a class."""
         problem, one, K = self._data(), self.solved[place], self.grid.classes
         W, b = self.coefs([place])[0][c::K], self._common(place).reshape(K, -1)[c]
-        deviates, shared = b != W, np.flatnonzero(b)
+        held = problem.held(self.coefs([place])[0])[c::K]  # what is at a bound does not move with the targets
+        deviates, shared = (b != W) & ~held, np.flatnonzero(b)
         own = [np.flatnonzero(mine) for mine in deviates]
         ridge = self.grid.penalty(one.k, one.l, problem).ridge()
         if ridge is not None:
             ridge = ridge.reshape(-1, K, problem.d)[:, c]
             return common_form(own, shared, (2.0 / problem.m) * ridge)
-        return face(own, shared, np.where(deviates[:, shared], 0.0, 1.0))
+        return face(own, shared, np.where((deviates | held)[:, shared], 0.0, 1.0))
 
     @cached_property
     def objective(self) -> Floats:
@@ -274,14 +276,15 @@ class SharedSurface(StagedSolutions):
             penalty = self.grid.penalty(one.k, one.l, problem)
             norm, ridge = penalty.weights(bent(slopes)), penalty.ridge()
             with self._at_level(place):
-                if ridge is not None and not problem.loss.squared:
+                designs = pressed_common(problem, norm, ridge, self.point_at(place)).designs
+                if ridge is not None and (problem.box is not None or not problem.loss.squared):
                     point = self.point_at(place)
-                    proofs.append(certify_common_ridges(problem.designs, stacked.scale, point, norm, ridge, K))
+                    proofs.append(certify_common_ridges(designs, stacked.scale, point, norm, ridge, K))
                 elif ridge is not None:
                     a = 0.5 * problem.m * norm.weights()
                     proofs.append(certify(ridged(stacked, ridge), self.point_at(place), a))
                 else:
-                    proofs.append(certify_shared(problem.designs, self.coefs([place])[0], norm, K))
+                    proofs.append(certify_shared(designs, self.coefs([place])[0], norm, K))
                 gaps.append(with_free_level(problem, proofs[-1].relative_gap, self.coefs([place])[0])[0])
         return np.array(gaps), np.array([proof.unique for proof in proofs])
 
@@ -521,6 +524,7 @@ class _Walk:
         a = 0.5 * self.problem.m * norm.weights()
         P, steps = lassos.solve(a, None if before == NONE else self.P[before], self.max_iter)
         P = P if lassos.ridge is not None else settled(norm, P, tasks)
+        P = within(self.problem, P.reshape(-1, self.problem.d)).ravel()
         place, parts = len(self.solved), P.reshape(tasks + 1, -1)
         W, used = parts[0] + parts[1:], np.flatnonzero(parts[0])
         at = np.flatnonzero(W)

@@ -25,7 +25,7 @@ from ..._solvers.degrees import Form, block_form, curved, group_form, level_form
 from ..._solvers.gram import Gram
 from ..._solvers.largest_lam import first_gradient, of_lasso
 from ..._solvers.one_level import has_one_level, with_free_level
-from ..._solvers.solvers import ROWS, caches_for, rows_for
+from ..._solvers.solvers import ROWS, caches_for, pressed_rows, rows_for
 from ..._solvers.stages import SETTLED
 from ..grids import read_lams, read_ratios
 from ..solutions import Solutions, Solved
@@ -34,6 +34,7 @@ SHARES = (
     1e-2,
     1e-3,
 )  # of lam_max where the lams end: n < d, n >= d. Rows that couple tasks saturate sooner than the lasso
+FIXED = 1e8  # times a column's own curvature: that of a coefficient at its bound
 ROUNDS = 2000  # goes over the rows that a point gets before it is known whether it matters
 DIRTY_RATIOS = (1.0, 0.5, 0.2, 0.1)  # lam_s / lam_b, those of the paper's figure; 1 / m, the lasso, comes with them
 
@@ -217,6 +218,10 @@ class RowSurface(Solutions):
             form = _form(W.T, self._norms[place])
             if problem.unit_ridge is not None:
                 form = stiffened(form, problem.ridge_bends(self._ridge_lam(place)))
+            held = problem.held(W)
+            if held.any():  # they do not move with the targets
+                n, squares = (np.array([getattr(one, what) for one in problem.designs]) for what in ("n", "squares"))
+                form = stiffened(form, np.where(held, FIXED * squares / (problem.m * n[:, None]), 0.0))
             out.append(traces(curved(problem.designs, W), form))
         return np.reshape(out, (-1, problem.m))
 
@@ -233,9 +238,9 @@ class RowSurface(Solutions):
     def _proofs(self) -> list[RowCertificate]:
         problem, out = self._data(), []
         for place, norm in enumerate(self._norms):
+            W, lam = self.coefs([place])[0], self._ridge_lam(place)
             with self._at_level(place):
-                W = self.coefs([place])[0]
-                proof = certify_rows(problem.at(self._ridge_lam(place)), W, norm)
+                proof = certify_rows(pressed_rows(problem, norm, lam, W).at(lam), W, norm)
                 out.append(replace(proof, gap=with_free_level(problem, proof.gap, W)[0]))
         return out
 

@@ -17,6 +17,7 @@ from ..._objective.problem import Problem
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each
 from ..._solvers.coupled_stages import Certify
+from ..._solvers.solvers import pressed_points
 from ..solutions import Solutions, Solved
 
 
@@ -87,7 +88,8 @@ class PointSurface(Solutions):
         problem, out = self._data(), []
         for place, (k, l) in enumerate(self._of_places):
             penalty = self.grid.penalty(k, l, problem)
-            out.append(type(self).certify(problem.designs, self.points[place].toarray(), penalty))
+            P = self.points[place].toarray()
+            out.append(type(self).certify(pressed_points(problem, penalty, P).designs, P, penalty))
         return out
 
     @cached_property

@@ -20,7 +20,7 @@ from ..._runtime.progress import one_blas_thread
 from ..._solvers.coupled.loss_pooling import AnyPooling
 from ..._solvers.coupled.pooling import PooledFit, sizes
 from ..._solvers.level_priors import counted
-from ..._solvers.solvers import pooling_for
+from ..._solvers.solvers import pooling_for, pressed_pooling
 from ..solutions import Solutions, TaskCoefs
 
 # The default grid, relative to the mean over features and tasks of a column's sum of squares (in the units of its penalty):
@@ -184,7 +184,8 @@ class PoolingSurface(Solutions):
         out = []
         for place, (k, l) in enumerate(np.ndindex(self.grid.shape)):
             problem, penalty = self._data(), self.grid.penalty(k, l, self._data())
-            out.append(certify_pooled(problem.designs, self._point(place, penalty), penalty, problem.classes))
+            designs = pressed_pooling(problem, penalty).designs
+            out.append(certify_pooled(designs, self._point(place, penalty), penalty, problem.classes))
         return out
 
     @cached_property
@@ -243,9 +244,10 @@ class PoolingPaths:
         return self._solved()
 
     def solutions(self) -> PoolingSurface:
-        """All points; where the loss is not squared they are kept, as each takes its time."""
+        """All points; where there is no closed form they are kept, as each takes its time."""
         data = self.problem.data
-        large = self.problem.loss.squared and self.grid.k.size * self.problem.m * self.problem.d > KEPT
+        plain = self.problem.loss.squared and self.problem.box is None  # a closed form
+        large = plain and self.grid.k.size * self.problem.m * self.problem.d > KEPT
         found = self._solved() if large else self._found
         return PoolingSurface(
             tasks=data.labels,

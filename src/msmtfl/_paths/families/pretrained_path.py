@@ -107,7 +107,9 @@ def second_step(problem: Problem, first: FirstStep, alpha: float) -> Problem:
     ):  # a level that tasks share has all of x'b in it: their means are those of the first step
         known = zip(offsets, first.levels, problem.data.tasks, strict=True)
         offsets = [one - np.average(one, weights=task.weight) + level for one, level, task in known]
-    return with_offset(problem, [over * one for one in offsets], factors, over * first.coef)
+    out = with_offset(problem, [over * one for one in offsets], factors, over * first.coef)
+    box = problem.box  # of the sum; what the first step adds is within it, as 0 is
+    return out if box is None else replace(out, bounds=box.less(over * first.coef), positive=False)
 
 
 def second_factors(given: Floats, used: np.ndarray, alpha: float) -> Floats:
@@ -246,7 +248,7 @@ class PretrainedPaths:
             complete[:, l] = part.complete[:, 0]
             common = np.tile((1.0 - alpha) * first.coef, m)
             last[:, l] = np.where(part.last[:, 0] >= 0, part.last[:, 0] + len(solved), -1)
-            solved += [_sum_of(one, common) for one in part.solved]
+            solved += [_sum_of(one, common, self.problem) for one in part.solved]
         return PretrainedSurface(
             tasks=data.labels,
             features=data.features,
@@ -260,9 +262,10 @@ class PretrainedPaths:
         )
 
 
-def _sum_of(one: Solved, common: Floats) -> Solved:
+def _sum_of(one: Solved, common: Floats, problem: Problem) -> Solved:
     """A solution of the second step with what the first adds to every task, (m d,)."""
     W = common.copy()
     W[one.at] += one.values
+    W = problem.within(W.reshape(problem.m, -1)).ravel()
     at = np.flatnonzero(W)
     return Solved(one.k, at, W[at], one.finished, one.unclear)

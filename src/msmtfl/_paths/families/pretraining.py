@@ -18,6 +18,7 @@ from ..._data.copies import sample_keys
 from ..._data.designs import Floats, Ints
 from ..._data.folds import TaskKFold
 from ..._data.task_data import Task, TaskData
+from ..._objective.box import Box
 from ..._objective.certificates import TaskCertificate
 from ..._objective.lasso_certificates import certify_lassos
 from ..._objective.problem import Problem
@@ -160,6 +161,10 @@ class Pooled:
         one = Task("all", X, y, stack.weight, np.arange(len(y)), offset)
         data = TaskData((one,), np.array(["all"]), np.arange(X.shape[1]), "single", X)
         plain, levels = replace(problem, standardize=False), self.levels and not self.centres
+        if problem.box is not None:  # a coefficient of all tasks is within the bounds of each
+            of_all, beside = problem.box.common(), np.full(X.shape[1] - problem.d, np.inf)
+            box = Box(np.append(of_all.low, -beside)[None], np.append(of_all.high, beside)[None])
+            plain = replace(plain, bounds=box, positive=False)
         made = remade(plain, data, factors, levels, typical_huber(problem))
         self.problem = made if made.loss.squared else replace(made, error="deviance", scored_by=None)
 

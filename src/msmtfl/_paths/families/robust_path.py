@@ -210,7 +210,8 @@ class RobustPaths(PointPaths):
 
     def __init__(self, problem: Problem, grid: RobustGrid, *, known: Pooling | None = None, **options: Any):
         super().__init__(problem, grid, **options)
-        self.known = Pooling(problem) if known is None and problem.loss.squared else known
+        plain = problem.loss.squared and problem.box is None
+        self.known = Pooling(problem) if known is None and plain else known
 
     def solver(self, l: int) -> Any:
         return task_norms_for(self.problem, self.known)

@@ -1,17 +1,19 @@
-"""Losses that are not squared in models with a common part: Newton steps around `StackedLassos`."""
+"""Losses that are not squared, or bounds, in models with a common part: steps around `StackedLassos`."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..._data.designs import Floats, Ints
 from ..._objective.problem import Problem
+from ..lassos.bounded import BoundedLassos
 from ..lassos.lasso_solver import OVERRUN, SLID
 from ..lassos.proximal_newton import LossLassos
+from .around_bounds import around, forces_of, lasso_forces, within
 from .common_part import MadeGrams, Stacked, StackedGrams, StackedLassos
-from .newton_around import CommonStage, NewtonAround, finite, mean_of_tasks
+from .newton_around import CommonStage, finite, mean_of_tasks
 from .parabolas import made_grams
 
 # ------------------------------------------------------------------ a common part
@@ -26,6 +28,10 @@ class _Solvers:
     @property
     def slid(self) -> bool:
         return any(one.slid for one in self.of_classes)
+
+    @property
+    def finished(self) -> bool:
+        return all(one.finished for one in self.of_classes)
 
 
 class _OfCommon:
@@ -94,26 +100,35 @@ class LossGrams:
 
 
 class LossCommon:
-    """What `StackedLassos` is for squared loss: the problem in (b, V); points P are (p,)."""
+    """What `StackedLassos` is for squared loss without bounds: the problem in (b, V); points P are (p,)."""
 
     def __init__(self, problem: Problem, grams: LossGrams | None = None, n_jobs: int | None = None):
         self.problem, self.grams = problem, LossGrams(problem) if grams is None else grams
         self.stacked = self.grams.stacked
-        self.newton = NewtonAround(problem, _OfCommon(problem, n_jobs))
+        self.newton = around(problem, _OfCommon(problem, n_jobs))
         self.ridge: Floats | None = None
-        self.solver: NewtonAround[CommonStage] | None = None
+        self.solver: Any = None
         self.n_jobs = n_jobs
-        self.lassos: LossLassos | None = None  # what has solved the last problem, if nothing was in common
+        self.lassos: Any = None  # what has solved the last problem, if nothing was in common
+        self.weights: Floats | None = None  # of these lassos
 
     @property
     def finished(self) -> bool:
-        return self.newton.finished
+        return bool(self.newton.finished)
+
+    @property
+    def forces(self) -> Floats | None:
+        """(m, d): multipliers of the bounds at the last solution, if there are any."""
+        if self.lassos is not None and self.weights is not None:
+            return lasso_forces(self.problem, 0.0, self.lassos.last, self.weights)
+        return forces_of(self.newton)
 
     @property
     def slid(self) -> bool:
         if self.lassos is not None:
             return bool((self.lassos.status & SLID).any())
-        return bool(self.newton.inner is not None and self.newton.inner.slid)
+        inner = self.newton.inner
+        return bool(inner is not None and getattr(inner, "inner", inner).slid)
 
     def at(self, ridge: Floats | None) -> None:
         """Have this ridge (p,), in sums, from the next solve on."""
@@ -121,7 +136,8 @@ class LossCommon:
 
     def warm(self, P: Floats) -> None:
         """Start the next solve from P instead of from the last solution."""
-        self.newton.last, self.lassos = np.reshape(P, self.newton.last.shape).copy(), None
+        self.newton.last = within(self.problem, np.reshape(P, self.newton.last.shape).copy())
+        self.lassos = None
 
     def solve(self, a: Floats, reference: Floats | None = None, max_iter: int = 0) -> tuple[Floats, int]:
         """P for the weights a (p,), in sums; and the Newton steps."""
@@ -145,10 +161,14 @@ class LossCommon:
         """The same where there is nothing in common: every task on its own."""
         problem, K = self.problem, self.problem.classes
         if self.lassos is None:
-            self.lassos = LossLassos(problem.designs, units=problem.units, n_jobs=self.n_jobs)
+            more: dict[str, Any] = {"units": problem.units, "n_jobs": self.n_jobs}
+            box = problem.box
+            self.lassos = (
+                LossLassos(problem.designs, **more) if box is None else BoundedLassos(problem.designs, box, **more)
+            )
             self.lassos.warm(self.newton.form.coefs(self.newton.last))
         n = np.array([design.n for design in problem.designs])
-        weights = a[K:] * n[:, None]
+        weights = self.weights = a[K:] * n[:, None]
         W, steps = self.lassos.solve(weights, None if aim is None else self.newton.form.coefs(aim), max_iter)
         P = np.concatenate([np.zeros((K, problem.d)), W])
         self.newton.last, self.newton.finished = P, not (self.lassos.status & OVERRUN).any()

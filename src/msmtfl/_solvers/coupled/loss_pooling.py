@@ -1,10 +1,10 @@
-"""Losses that are not squared in partial pooling: Newton steps around `Pooling`."""
+"""Losses that are not squared, or bounds, in partial pooling: steps around `Pooling`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ..._objective.pooling import PoolingRidge
 from ..._objective.problem import Problem
 from ..level_priors import counted
 from ..stages import SETTLED
-from .newton_around import NewtonAround
+from .around_bounds import AroundBounds, around, forces_of
 from .pooling import PooledFit, Pooling, likely, sizes
 
 LIKELY = 50  # times that a strength is found anew for the coefficients that it leads to; it takes about ten
@@ -73,16 +73,21 @@ class _OfPooling:
 
 
 class LossPooling:
-    """What `Pooling` is for squared loss: partial pooling at any strengths, from the strongest on."""
+    """What `Pooling` is for squared loss without bounds: partial pooling at any strengths, from the strongest on."""
 
     def __init__(self, problem: Problem):
-        self.problem, self.newton = problem, NewtonAround(problem, _OfPooling(problem))
+        self.problem, self.newton = problem, around(problem, _OfPooling(problem))
         self.n = float(sum(design.n for design in problem.designs))
         self.steps = 1
 
     @property
     def finished(self) -> bool:
-        return self.newton.finished
+        return bool(self.newton.finished)
+
+    @property
+    def forces(self) -> Floats | None:
+        """(m, d): multipliers of the bounds at the last solution, if there are any."""
+        return forces_of(self.newton)
 
     def one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
         """b (d,), or (classes, d) of several classes, and V (m, d) at one point."""
@@ -101,14 +106,17 @@ class LossPooling:
         return PooledFit(B, W)
 
     def degrees(self, k: float, k_common: float) -> Floats:
-        """(m,): how much the fitted values of every task follow its own targets, by the parabolas at the solution."""
+        """(m,): how much the fitted values of every task follow its own targets, by the parabolas at the solution; as if
+        coefficients had no bounds."""
         self.one(k, k_common)
-        return np.asarray(self.newton.inner.degrees(k, k_common))
+        return np.asarray(_without_bounds(self.newton).degrees(k, k_common))
 
     def likely(self, k_common: float, samples: float) -> float:
         """The k of the largest marginal likelihood of the targets that the parabolas have at the solution (penalised
         quasi-likelihood), anew with that k until it stays the same. Classes, counts and event times have the noise that
-        their distribution says, as in generalised linear mixed models."""
+        their distribution says, as in generalised linear mixed models. Bounds have no part in it."""
+        if self.problem.loss.squared:
+            return Pooling(replace(self.problem, bounds=None, positive=False)).likely(k_common, samples)
         k = sizes(self.problem)[0]
         n, counts = counted(self.problem)
         noise = float(n.sum() / counts.sum()) if self.problem.loss.dispersed else 0.0
@@ -116,10 +124,25 @@ class LossPooling:
             self.one(k, k_common)
             if self.newton.inner is None:  # no parabola was solved: no feature tells tasks from each other
                 return np.inf
-            k, before = likely(self.newton.inner.of_classes, k_common, samples, noise), k
+            k, before = likely(_without_bounds(self.newton).of_classes, k_common, samples, noise), k
             if abs(k - before) <= SAME * k or (np.isinf(k) and (np.isinf(before) or np.isinf(k_common))):
                 break
         return k
+
+
+def _without_bounds(newton: Any) -> Poolings:
+    """What solved the last parabolas, or would, if coefficients had no bounds."""
+    steps = newton if isinstance(newton, AroundBounds) else newton.inner
+    if not isinstance(steps, AroundBounds):
+        return cast(Poolings, steps)
+    free, K = replace(steps.problem, bounds=None, positive=False), steps.problem.classes
+    parts = [
+        replace(
+            free, designs=free.designs[c::K], given_factors=free.given_factors[:, c::K], known_units=free.units[c::K]
+        )
+        for c in range(K)
+    ]
+    return Poolings([Pooling(part) for part in parts])
 
 
 AnyPooling: TypeAlias = Pooling | LossPooling

@@ -1,16 +1,20 @@
-"""Losses that are not squared beside a norm of every row: Newton steps around `CoupledRows`."""
+"""Losses that are not squared, or bounds, beside a norm of every row: steps around `CoupledRows`."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from ..._data.designs import Floats, Ints, stage_scale
 from ..._objective.problem import Problem
 from ..._objective.row_norms import DirtyNorm, RowNorm
+from ..lassos.bounded import BoundedLassos
 from ..lassos.lasso_solver import OVERRUN
 from ..lassos.proximal_newton import LossLassos
+from .around_bounds import around, forces_of, lasso_forces, within
 from .coupled_rows import CoupledRows
-from .newton_around import GOES, NewtonAround, RowsStage, mean_of_tasks
+from .newton_around import GOES, RowsStage, mean_of_tasks
 
 # ------------------------------------------------------------------ norms of rows
 
@@ -49,16 +53,24 @@ class _OfRows:
 
 
 class LossRows:
-    """What `CoupledRows` is for squared loss: the problem with a norm of every row."""
+    """What `CoupledRows` is for squared loss without bounds: the problem with a norm of every row."""
 
     def __init__(self, problem: Problem, n_jobs: int | None = None):
         self.problem, self.form = problem, _OfRows(problem, n_jobs)
-        self.newton, self.lam, self.n_jobs = NewtonAround(problem, self.form), 0.0, n_jobs
-        self.lassos: LossLassos | None = None  # what has solved the last norm, if that is the lasso's
+        self.newton, self.lam, self.n_jobs = around(problem, self.form), 0.0, n_jobs
+        self.lassos: Any = None  # what has solved the last norm, if that is the lasso's
+        self.weights: Floats | None = None  # of these lassos
 
     @property
     def finished(self) -> bool:
-        return self.newton.finished
+        return bool(self.newton.finished)
+
+    @property
+    def forces(self) -> Floats | None:
+        """(m, d): multipliers of the bounds at the last solution, if there are any."""
+        if self.lassos is not None and self.weights is not None:
+            return lasso_forces(self.problem, self.lam, self.newton.last, self.weights)
+        return forces_of(self.newton)
 
     def at(self, lam: float) -> None:
         """Have the ridge of this lam, if there is one, from the next solve on."""
@@ -70,7 +82,7 @@ class LossRows:
 
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
-        self.newton.last, self.lassos = np.array(W), None
+        self.newton.last, self.lassos = within(self.problem, np.array(W)), None
 
     def forget(self) -> None:
         """Start the next solve from 0, as a fit does."""
@@ -81,16 +93,21 @@ class LossRows:
         if isinstance(norm, DirtyNorm) and norm.separates:
             return self._solve_apart(norm, max_iter)
         self.lassos = None
-        return self.newton.solve(self._penalty(norm), max_iter=max_iter)
+        W, steps = self.newton.solve(self._penalty(norm), max_iter=max_iter)
+        return np.asarray(W), int(steps)
 
     def _solve_apart(self, norm: DirtyNorm, max_iter: int) -> tuple[Floats, int]:
         """The same where the norm is the lasso's: every task on its own."""
         problem = self.problem
         if self.lassos is None:
-            self.lassos = LossLassos(problem.designs, units=problem.units, ridge=problem.unit_ridge, n_jobs=self.n_jobs)
+            more: dict[str, Any] = {"units": problem.units, "ridge": problem.unit_ridge, "n_jobs": self.n_jobs}
+            box = problem.box
+            self.lassos = (
+                LossLassos(problem.designs, **more) if box is None else BoundedLassos(problem.designs, box, **more)
+            )
             self.lassos.warm(self.newton.last)
         self.lassos.at(self.lam)
-        weights = stage_scale(problem.designs) * (norm.lam_s * problem.factors).T
+        weights = self.weights = stage_scale(problem.designs) * (norm.lam_s * problem.factors).T
         W, steps = self.lassos.solve(weights, max_iter=max_iter)
         self.newton.last, self.newton.finished = W.copy(), not (self.lassos.status & OVERRUN).any()
         return W, int(steps.max())
@@ -108,4 +125,7 @@ class LossRows:
         f = self.problem.factors.T
         counts = (f > 0.0) & self.problem.learnable
         G = self.newton.gradients(self.newton.last)
+        forces = self.forces
+        if forces is not None:
+            G = G + self.form.kappa[:, None] * forces
         return float((np.abs(G) / np.where(counts, f, np.inf)).max(initial=0.0))

@@ -1,16 +1,18 @@
-"""A norm of every task's deviations under a loss that is not squared: Newton steps around `task_norms.py`."""
+"""A norm of every task's deviations under a loss that is not squared, or with bounds: steps around `task_norms.py`."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..._data.designs import Floats, Ints
 from ..._objective.problem import Problem
 from ..._objective.task_norms import TaskNorms, without
-from .newton_around import NewtonAround
+from .around_bounds import around, forces_of, within
 from .task_norms import TaskNormSolver
+
+TINY = 1e-11  # size of a deviation, as a correlation, that is rounding
 
 
 class _OfTaskNorms:
@@ -43,12 +45,17 @@ class _OfTaskNorms:
 
 
 class LossTaskNorms:
-    """What `TaskNormSolver` is for squared loss, for penalties of one kind."""
+    """What `TaskNormSolver` is for squared loss without bounds, for penalties of one kind."""
 
     def __init__(self, problem: Problem):
         self.problem, self.steps, self.finished = problem, 0, True
         self.near: Floats | None = None
-        self.newton: NewtonAround[TaskNorms] | None = None
+        self.newton: Any = None
+
+    @property
+    def forces(self) -> Floats | None:
+        """(m, d): multipliers of the bounds at the last solution, if there are any."""
+        return None if self.newton is None else forces_of(self.newton)
 
     def warm(self, P: Floats) -> None:
         """Start the next solve from P (height, d) instead of from the last solution."""
@@ -57,12 +64,26 @@ class LossTaskNorms:
     def solve(self, penalty: TaskNorms, max_iter: int = 0) -> tuple[Floats, int]:
         """The point (height, d), and Newton steps."""
         if self.newton is None:
-            self.newton = NewtonAround(self.problem, _OfTaskNorms(self.problem, penalty))
+            self.newton = around(self.problem, _OfTaskNorms(self.problem, penalty))
         if self.near is not None:
-            self.newton.last, self.near = self.near.copy(), None
+            self.newton.last, self.near = within(self.problem, self.near.copy()), None
         P, self.steps = self.newton.solve(penalty, max_iter=max_iter)
         self.finished = self.newton.finished
+        if self.problem.box is not None:
+            P = self.newton.last = within(self.problem, self._tidied(P))
         return P, self.steps
+
+    def _tidied(self, P: Floats) -> Floats:
+        """The point with 0 for all deviations of a task, or a row of the common part, of which rounding is all there is: a
+        norm of these has no direction."""
+        m, problem = self.problem.m, self.problem
+        lengths = np.sqrt([max(float(design.yy), 0.0) for design in problem.designs])[:, None]
+        sizes = np.sqrt([design.squares for design in problem.designs]) / np.where(lengths > 0.0, lengths, 1.0)
+        out = P.copy()
+        out[-m:][(np.abs(P[-m:]) * sizes <= TINY).all(axis=1)] = 0.0
+        if len(P) == 2 * m:
+            out[:m, (np.abs(P[:m]) * sizes <= TINY).all(axis=0)] = 0.0
+        return out
 
 
 AnyTaskNorms: TypeAlias = TaskNormSolver | LossTaskNorms
