@@ -27,6 +27,7 @@ from msmtfl import (
     compare_models,
 )
 from msmtfl._data.tasks import read_training
+from msmtfl._solvers.level_priors import weight_of_a_row
 from msmtfl._solvers.make_problem import make_problem, training
 from msmtfl.model_files import load_model, save_model
 
@@ -525,3 +526,13 @@ def test_a_column_that_is_the_same_everywhere_is_left_out(loss):
     model = PartialPooling(np.inf, 0.03, loss=loss, intercepts="shrunk", standardize=True).fit(X, y, task=task)
     assert (model.coef_[:, 1] == 0.0).all()
     assert not model.learnable_[:, 1].any()
+
+
+def test_whether_weights_count_samples_is_the_same_in_a_fold_as_alone():
+    """Sums of weights come by subtraction there, and are whole but for rounding."""
+    rows = np.array([20, 20])
+    assert (
+        weight_of_a_row(np.array([23.000000000000004, 26.0]), rows)
+        == weight_of_a_row(np.array([23.0, 26.0]), rows)
+        == 1.0
+    )

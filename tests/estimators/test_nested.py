@@ -427,3 +427,36 @@ def test_ugly_data_are_certified_or_said_not_to_be():
         assert np.isfinite(model.coef_).all()
         assert (model.coef_[:, 2] == 0.0).all()
         assert not model.certificate_.unique
+
+
+@pytest.mark.parametrize("size", [1e8, 1e9])
+@pytest.mark.parametrize("crossed", [False, True])
+@pytest.mark.parametrize("lam_common", [0.0, 0.1, np.inf])
+def test_ridges_of_columns_that_hardly_feel_them(size, crossed, lam_common):
+    """Effects of regions and of schools cannot be told apart but by a ridge that is lost in rounding."""
+    table, y = sample(19, crossed=crossed)
+    strengths = {"kind": "ridge", "lam": 1.0, "lam_upper": 0.5, "lam_common": lam_common, "nested": False}
+    model = NestedMTL(**strengths, task_column=LEVELS).fit(table.assign(f0=size * table["f0"]), y)
+    assert model.converged_
+    free = NestedMTL(**strengths, task_column=LEVELS, penalty_factors=[1e-5, 1, 1, 1]).fit(table, y)
+    assert model.objective_ == pytest.approx(free.objective_, rel=1e-9)
+
+
+def test_levels_read_the_same_in_columns_of_floats():
+    table, y = sample(20)
+    model = NestedMTL(task_column=LEVELS).fit(table, y)
+    floats = table.assign(school=table["school"].astype(float))
+    np.testing.assert_array_equal(model.predict(floats), model.predict(table))
+    assert NestedMTL(task_column=LEVELS).fit(floats, y).tasks_[0] == "north / 0"
+    halves = NestedMTL(task_column=LEVELS).fit(floats.assign(school=floats["school"] + 0.5), y)
+    assert halves.tasks_[0] == "north / 0.5"
+
+
+def test_an_index_of_several_levels_names_them():
+    table, y = sample(21)
+    X, wanted = table.drop(columns=LEVELS), NestedMTL(task_column=LEVELS).fit(table, y)
+    model = NestedMTL().fit(X, y, task=pd.MultiIndex.from_frame(table[LEVELS]))
+    np.testing.assert_array_equal(model.coef_, wanted.coef_)
+    np.testing.assert_array_equal(model.tasks_, wanted.tasks_)
+    with pytest.raises(ValueError, match=r"give \['region', 'school'\], not an array"):
+        NestedMTL(task_column=np.array(LEVELS)).fit(table, y)

@@ -18,6 +18,7 @@ from msmtfl import (
     MSMTFLClassifier,
     MSMTFLClassifierCV,
     PretrainedMTLCV,
+    SharedMTLClassifierCV,
     SharedMTLCV,
     TaskKFold,
 )
@@ -109,6 +110,23 @@ def test_held_out_log_losses_are_those_of_single_fits(search):
     folds = list(TaskKFold(3, task=of_class, random_state=1).split(X))
     model = small(search, cv=folds).fit(X, y, task=task)
     assert_scored_as_refitted(model, X, y, task, folds, seed=5)
+
+
+@pytest.mark.filterwarnings("ignore:.*un-penalised", "ignore:stopped", "ignore:the targets of task")
+@pytest.mark.parametrize(
+    "options", [{"intercepts": "shrunk"}, {"penalty_factors": [0, 1, 1, 2, 0.5, 1, np.inf, 1]}], ids=str
+)
+def test_separable_classes_of_few_newton_steps_have_no_score(options):
+    """Such stages used to be taken for solved: log-losses of 668 where cross-validation said 334."""
+    rng = np.random.default_rng(1)
+    X, task = rng.standard_normal((90, 8)), np.repeat(np.arange(3), 30)
+    W = np.zeros((3, 8))
+    W[:, :3] = 0.5 * rng.standard_normal((3, 3))
+    y = ((X * W[task]).sum(1) + 0.3 * task + rng.logistic(size=90) > 0).astype(int)
+    folds = list(TaskKFold(3, task=[f"{a} {b}" for a, b in zip(task, y, strict=True)], random_state=0).split(X))
+    model = SharedMTLClassifierCV(lams=5, cv=folds, **options).fit(X, y, task=task)
+    share = assert_scored_as_refitted(model, X, y, task, folds, seed=5, **options)
+    assert share < 1.0
 
 
 @pytest.mark.filterwarnings("ignore:.*un-penalised", "ignore:stopped")

@@ -41,7 +41,7 @@ def joined(columns: Sequence[Labels], names: Sequence[Hashable], rows: int) -> n
             labels, codes = factorise(column, rows)
         except ValueError as error:
             raise ValueError(f"{error} This is level {name!r} of the task.") from error
-        known = [str(label) for label in labels.tolist()]
+        known = [_text(label) for label in labels.tolist()]
         if len(set(known)) < len(known):
             twice = next(text for k, text in enumerate(known) if text in known[:k])
             raise ValueError(f"level {name!r} has several values that read {twice!r}: give them different names.")
@@ -56,6 +56,13 @@ def joined(columns: Sequence[Labels], names: Sequence[Hashable], rows: int) -> n
     together = list(zip(*texts, strict=True))
     known_pairs = {pair: SEPARATOR.join(pair) for pair in dict.fromkeys(together)}
     return np.array([known_pairs[pair] for pair in together])
+
+
+def _text(label: Hashable) -> str:
+    """How a value reads: 3.0 as 3, as a column of whole numbers in which one is missing elsewhere has floats."""
+    if isinstance(label, float) and label.is_integer() and abs(label) < 2**53:
+        return str(int(label))
+    return str(label)
 
 
 def without_task(X: Table, task: Labels | None, task_column: TaskColumn) -> tuple[Any, Labels | None, Position]:
@@ -84,6 +91,9 @@ def positions_of(X: Table, task_column: TaskColumn) -> Position:
     """Where the task column stands, or the columns of its levels."""
     if task_column is None:
         return None
+    if np.ndim(task_column) == 1 and not isinstance(task_column, (list, tuple)):
+        names = np.asarray(task_column).tolist()
+        raise ValueError(f"task_column must be a name, or a list of names: give {names!r}, not an array.")
     if isinstance(task_column, (str, int, np.integer)) or not isinstance(task_column, Sequence):
         return column_position(X, task_column)
     found = [column_position(X, name) for name in task_column]
@@ -105,6 +115,9 @@ def _together(task: Labels | None) -> Labels | None:
         columns = [given[name] for name in names]
     elif isinstance(given, np.ndarray) and given.ndim == 2:
         columns, names = list(given.T), [f"level {k + 1}" for k in range(given.shape[1])]
+    elif getattr(given, "nlevels", 1) > 1:  # the index of a table
+        columns = [given.get_level_values(k) for k in range(given.nlevels)]
+        names = [f"level {k + 1}" if name is None else name for k, name in enumerate(given.names)]
     return task if len(columns) < 2 else joined(columns, names, len(given))
 
 

@@ -82,7 +82,7 @@ def read_bounds(bounds: Any, data: AnyData, positive: bool) -> tuple[bool, Box |
     return False, Box(np.ascontiguousarray(low.T) + 0.0, np.ascontiguousarray(high.T) + 0.0)
 
 
-def _bound(name: str, given: Any, otherwise: float, data: AnyData) -> Floats:
+def _bound(name: str, given: ArrayLike | None, otherwise: float, data: AnyData) -> Floats:
     """(d, tasks), the classes of a task having the same."""
     K: int = getattr(data, "classes", 1)
     m = data.m // K

@@ -111,7 +111,7 @@ class RowStages:
         return row_violation(self._proving(), W, weights)
 
 
-def forces_at(solver: Any) -> Floats | None:
+def forces_at(solver: object) -> Floats | None:
     """The forces (m, d) of bounds on what a solver has found last, if there are any."""
     forces: Floats | None = getattr(solver, "forces", None)
     return forces

@@ -37,6 +37,7 @@ NUMBERS = 2**24  # that are held for it
 RIDGES = np.append(np.logspace(-2.0, 5.0, 15), np.inf)  # per variance of a column; inf: no such slopes
 SOFTEST, STIFFEST = 1e-6, 1e3  # k: in samples, and in samples of the largest task
 DIGITS = 3  # of the logarithm of a strength, which samples tell to one or two
+ROUNDING = 1e-12  # relative, of sums of weights, which folds get by subtraction
 FAR = 3.0  # robust standard deviations from a task's median, beyond which targets of robust losses are cut off
 STEPS = 50  # of Newton's method; it takes about five
 WIDEST, NARROWEST = 10.0, 0.01  # standard deviations of levels on the scale of a linear predictor that is no target
@@ -63,7 +64,7 @@ def squared_prior(parts: Sequence[Any], rows: Sequence[int]) -> LevelPrior:
 
 def weight_of_a_row(n: Floats, rows: np.ndarray) -> float:
     """What a sample weighs: 1 where weights count samples, else their mean."""
-    counts = np.all(n == np.rint(n)) and (n >= rows).all()
+    counts = (np.abs(n - np.rint(n)) <= ROUNDING * n).all() and (n >= rows * (1.0 - ROUNDING)).all()
     return 1.0 if counts else float(n.sum() / rows.sum())
 
 

@@ -283,7 +283,7 @@ class AtBestLevel:
         self.ridges = [strength]
         self.inner.at(strength)
 
-    def solve(self, *given: Any, **options: Any) -> tuple[Floats, Any]:
+    def solve(self, *given: object, **options: object) -> tuple[Floats, Any]:
         found: list[Any] = []
 
         def once() -> Floats:

@@ -29,7 +29,6 @@ from ..._solvers.coupled.common_part import Stacked, settled
 from ..._solvers.coupled.loss_common import CommonGrams, CommonSolver
 from ..._solvers.degrees import Form, common_form, curved, face, traces
 from ..._solvers.largest_lam import first_gradient, of_lasso
-from ..._solvers.lassos.proximal_newton import MANY
 from ..._solvers.one_level import has_one_level, with_free_level
 from ..._solvers.solvers import COMMON, caches_for, common_for, pressed_common
 from ..._solvers.stages import CONVEX, DENSE, FULL, REPEATS, SEPARATED, UNFINISHED, algorithm_1, run, same
@@ -487,14 +486,14 @@ class _Walk:
 
     def _separated(self, penalty: CappedDeviations, pattern: np.ndarray, place: int | None = None) -> bool:
         """Whether the features that a stage frees leave some task without a minimiser: what was found out before says so, or
-        the stage itself, which took long."""
+        rows that have all but escaped at its solution."""
         if not (pattern.size and self.problem.may_escape):
             return False
         free = self._freed(penalty, pattern)
         A = np.where(free, 0.0, 1.0)
         if self.problem.without_minimiser(A).any():
             return True
-        if place is None or (self.steps[place] <= MANY and not self.one_level):
+        if place is None:
             return False
         W = self._coefs(place)
         return any(self.problem.escapes(i, W[i][None], A[[i]])[0] for i in range(self.problem.m))

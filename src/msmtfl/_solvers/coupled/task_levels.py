@@ -207,7 +207,7 @@ class _System:
         """The same for as many as there is room for."""
         d, points = self.stacked.width, len(ridges)
         used = ~np.isinf(ridges) & (self.stacked.squares.reshape(ridges.shape[1:]) > 0.0)
-        added = np.where(used, ridges, 1.0)
+        added, squares = np.where(used, ridges, 1.0), self.stacked.squares.reshape(ridges.shape[1:])
         left, right = dict(self.pairs), np.where(used, self.c, 0.0)
         neighbours: dict[int, set[int]] = {block: set() for block in self.order}
         for p, q in left:
@@ -224,7 +224,7 @@ class _System:
                 A = left[block, q] if block < q else np.swapaxes(left[q, block], -1, -2)
                 B[:, :, s * d : (s + 1) * d] = np.where(inside[:, :, None] & used[:, q, None, :], A, 0.0)
             B[:, :, -1] = right[:, block]
-            solved = _solved(own, B)
+            solved = _solved(own, B, np.where(inside, squares[block] + added[:, block], 1.0))
             done.append((block, beside, solved[:, :, :-1], solved[:, :, -1]))
             if not beside:
                 continue
@@ -246,9 +246,12 @@ class _System:
         return out
 
 
-def _solved(A: Floats, B: Floats) -> Floats:
-    """Symmetric systems (points, d, d), right sides (points, d, k); where one is singular its solution of least size."""
-    size = np.sqrt(np.maximum(np.diagonal(A, axis1=1, axis2=2), np.finfo(float).tiny))
+def _solved(A: Floats, B: Floats, before: Floats) -> Floats:
+    """Symmetric systems (points, d, d), right sides (points, d, k); where one is singular its solution of least size. Of the
+    diagonals `before` (points, d), those before other blocks were eliminated, FLAT is what rounding may have left."""
+    diagonal = np.diagonal(A, axis1=1, axis2=2)
+    lost = (diagonal <= FLAT * before).any(axis=1, keepdims=True)
+    size = np.sqrt(np.maximum(np.where(lost, before, diagonal), np.finfo(float).tiny))
     unit, right = A / (size[:, :, None] * size[:, None, :]), B / size[:, :, None]
     try:
         pivots = np.diagonal(np.linalg.cholesky(unit), axis1=1, axis2=2)
@@ -257,7 +260,7 @@ def _solved(A: Floats, B: Floats) -> Floats:
     except np.linalg.LinAlgError:
         pass
     values, U = np.linalg.eigh(unit)
-    kept = values > FLAT * values.max(axis=1, initial=0.0)[:, None]
+    kept = values > FLAT * np.where(lost, 1.0, values.max(axis=1, initial=0.0)[:, None])
     inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
     return np.asarray(U @ (inverse[:, :, None] * (np.swapaxes(U, 1, 2) @ right)) / size[:, :, None])
 
