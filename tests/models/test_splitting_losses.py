@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from scipy.stats import t as student
-from statsmodels.duration.hazard_regression import PHReg
 
 from msmtfl import L12MTLClassifierCV, LassoMTL, MSMTFLClassifier, SharedMTL
 from msmtfl.inference import draw_halves, split_intervals
@@ -23,8 +21,6 @@ Y = {
     "huber": F + RNG.standard_t(3, N),
     "cox": np.column_stack([ENDS.min(axis=1), ENDS[:, 0] < ENDS[:, 1]]),
 }
-GLM = {"logistic": sm.families.Binomial(), "poisson": sm.families.Poisson()}
-GLM["gamma"] = sm.families.Gamma(sm.families.links.Log())
 
 
 def model_of(loss, lam=0.03, **options):
@@ -37,8 +33,14 @@ def halves_of(model, y, seed=0, **known):
 
 
 @pytest.mark.parametrize("offset", [None, 0.2 * X[:, 5]], ids=["", "offset"])
-@pytest.mark.parametrize("loss", list(GLM))
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "gamma"])
 def test_estimates_are_maximum_likelihood_and_errors_the_sandwich(loss, offset):
+    sm = pytest.importorskip("statsmodels.api")
+    likelihood = {
+        "logistic": sm.families.Binomial(),
+        "poisson": sm.families.Poisson(),
+        "gamma": sm.families.Gamma(sm.families.links.Log()),
+    }[loss]
     model, y = model_of(loss), Y[loss]
     found = split_intervals(model, X, y, task=TASK, offset=offset, level=0.9)
     for split, half in enumerate(halves_of(model, y, offset=offset)):
@@ -47,7 +49,7 @@ def test_estimates_are_maximum_likelihood_and_errors_the_sandwich(loss, offset):
             assert 0 < len(S) < rows.sum() - 10
             Z, n = sm.add_constant(X[np.ix_(rows, S)]), rows.sum()
             target = (y[rows] == "yes") * 1.0 if loss == "logistic" else y[rows].astype(float)
-            known = sm.GLM(target, Z, GLM[loss], offset=None if offset is None else offset[rows]).fit(tol=1e-12)
+            known = sm.GLM(target, Z, likelihood, offset=None if offset is None else offset[rows]).fit(tol=1e-12)
             np.testing.assert_allclose(found.estimate[split, i, S], known.params[1:], rtol=1e-5, atol=1e-7)
             mu = known.fittedvalues  # slopes and curvatures of the likelihood, written down once more
             slope = (target - mu) / (mu if loss == "gamma" else 1.0)
@@ -62,6 +64,7 @@ def test_estimates_are_maximum_likelihood_and_errors_the_sandwich(loss, offset):
 
 
 def test_hazards_are_those_of_the_partial_likelihood():
+    PHReg = pytest.importorskip("statsmodels.duration.hazard_regression").PHReg
     model, y = model_of("cox", 0.05), Y["cox"]
     found = split_intervals(model, X, y, task=TASK, level=0.9)
     assert "the coefficient (cox, no penalty) of a feature" in str(found)
