@@ -252,6 +252,25 @@ def escaping(design: LossTask, w: Floats, free: np.ndarray, limit: Limit = False
     return out
 
 
+def may_have_escaped(design: LossTask, W: Floats) -> np.ndarray:
+    """(solutions,) bool: whether coefficients W (solutions, d) are large enough for `all_escaped`."""
+    live = design.v > 0.0
+    if not live.any():
+        return np.zeros(len(W), dtype=bool)
+    reach = np.sqrt(design.squares / design.v[live].min())
+    return np.asarray(np.abs(W) @ reach > -np.log(STEEP))
+
+
+def all_escaped(design: LossTask, w: Floats) -> bool:
+    """Whether all rows of a task have all but escaped at w: its loss has all but gone, and the slopes that say how large its
+    coefficients are have lost most of their digits."""
+    away = design.of_loss.escapes(design.y)
+    if not away.all():
+        return False
+    slopes = [np.abs(design.of_loss.slope(design.y, design.predictor(one))).max() for one in (w, np.zeros_like(w))]
+    return bool(slopes[0] < STEEP * slopes[1])
+
+
 def _held_back(design: LossTask, C: Floats, f: Floats, bend: Floats) -> bool:
     """Whether it is certain that rows cannot escape along the columns C: no t = C z has away_r t_r >= 0 in all rows that can
     escape and t_r = 0 in the others, but t = 0.
