@@ -7,6 +7,8 @@ cdef extern from "vector.h" nogil:
     void vec_forward(Py_ssize_t n, const double *U, Py_ssize_t ld, double *x)
     void vec_forward_lanes(Py_ssize_t n, const double *U, Py_ssize_t ld, double *X, double *S)
     void vec_backward(Py_ssize_t n, const double *U, Py_ssize_t ld, double *x)
+    bint vec_factor(Py_ssize_t n, const int *at, const double *Q, Py_ssize_t ldq, const double *ridge, double level,
+                    double pivot, double *U, Py_ssize_t ld, double *X)
     void vec_reflect(Py_ssize_t n, Py_ssize_t count, double *y, double *X, Py_ssize_t ld)
 
 
@@ -71,6 +73,7 @@ cdef class Support:
     cdef Py_ssize_t _find_runs(self) noexcept nogil
     cdef void _absorb(self, Py_ssize_t low, Py_ssize_t n) noexcept nogil
     cdef void _add_ridge_to_gradient(self) noexcept nogil
+    cdef bint _factor_anew(self) noexcept nogil
     cdef void _set_level(self, double level) noexcept nogil
     cdef double _curvature(self, double[::1] x) noexcept nogil
     cdef bint _weak(self, double level) noexcept nogil

@@ -353,28 +353,50 @@ class Support:
     def _set_level(self, level):
         """Change the ridge, between two solves: the factor is made anew"""
         k: cython.Py_ssize_t = self.k
-        n: cython.Py_ssize_t = 0
         t: cython.Py_ssize_t
         if level == self.level:
             return
         self.level = level
-        self._save()
+        self.fresh = k
+        if k == 0 or self._factor_anew():
+            return
+        self._save()  # with less of a ridge some depend on others
         for t in range(k):
             self.pos[self.act[t]] = -1
         self.k = 0
         for t in range(k):
-            self.batch[n] = self.act_saved[t]
-            n += 1
-            if n == LANES:
-                self._add_batch(n)
-                n = 0
-        self._add_batch(n)
-        for t in range(k):
-            j = self.act_saved[t]
-            if self.pos[j] >= 0:
-                self.w[self.pos[j]] = self.w_saved[t]
-                self.s[j] = self.s_saved[t]
+            if self._add(self.act_saved[t], self.s_saved[t]):
+                self.w[self.k - 1] = self.w_saved[t]
         self.fresh = self.k
+
+    def _factor_anew(self):
+        """The factor of the support from the Gram matrix; False if something in it depends on the rest"""
+        k: cython.Py_ssize_t = self.k
+        if cython.compiled:
+            return vec_factor(
+                k,
+                cython.address(self.act[0]),
+                cython.address(self.Q[0]),
+                self.ldq,
+                cython.address(self.ridge[0]),
+                self.level,
+                PIVOT,
+                cython.address(self.U[0]),
+                self.ld,
+                cython.address(self.X[0]),
+            )
+        else:
+            at = np.asarray(self.act[:k])
+            A = np.asarray(self.Q).reshape(-1, self.ldq)[np.ix_(at, at)].copy()
+            A.flat[:: k + 1] += self.level * np.asarray(self.ridge)[at]
+            try:
+                L = np.linalg.cholesky(A)
+            except np.linalg.LinAlgError:
+                return False
+            if not (L.diagonal() ** 2 > PIVOT * A.diagonal()).all():
+                return False
+            np.asarray(self.U)[: self.ld * self.ld].reshape(self.ld, self.ld)[:k, :k] = L.T
+            return True
 
     # -------------------------------------------------------------- points to go back to
 
