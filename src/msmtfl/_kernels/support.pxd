@@ -25,6 +25,7 @@ cdef class Support:
     cdef double[::1] a
     cdef double[::1] ridge  # what is added to the diagonal of Q, over `level`; empty: nothing
     cdef double level
+    cdef bint outdated  # the factor is that of another level
     # the support: signs by slot; slots, values and the factor by position
     cdef Py_ssize_t k  # its size
     cdef Py_ssize_t ld
@@ -38,6 +39,9 @@ cdef class Support:
     # the gradient by slot, and its rounding level
     cdef double[::1] g
     cdef double atol
+    cdef double level_of_g
+    cdef double[::1] g_before  # that of a higher level of the ridge
+    cdef double level_before
     # the support to go back to
     cdef Py_ssize_t k_saved
     cdef double[::1] w_saved
@@ -74,6 +78,7 @@ cdef class Support:
     cdef void _absorb(self, Py_ssize_t low, Py_ssize_t n) noexcept nogil
     cdef void _add_ridge_to_gradient(self) noexcept nogil
     cdef bint _factor_anew(self) noexcept nogil
+    cdef void _renew(self) noexcept nogil
     cdef void _set_level(self, double level) noexcept nogil
     cdef double _curvature(self, double[::1] x) noexcept nogil
     cdef bint _weak(self, double level) noexcept nogil

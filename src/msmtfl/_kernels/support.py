@@ -82,7 +82,8 @@ class Support:
         self.Q = Q.reshape(-1)
         self.c = c
         self.root = root
-        self.ridge, self.level = np.empty(0), 0.0
+        self.ridge, self.level, self.outdated = np.empty(0), 0.0, False
+        self.level_of_g = self.level_before = 0.0
         self.scale = largest_ratio(self.c, self.root, size)
         self._make_slots(capacity)
         self._make_room(max(min(order, capacity), 1))
@@ -90,7 +91,7 @@ class Support:
     def _make_slots(self, n: cython.Py_ssize_t):
         """Arrays by slot: one buffer, cut up. To be called before `_make_room`"""
         self.ties = min(TIES, n)  # more features than there are cannot be at their bound
-        numbers: cython.double[::1] = np.zeros(4 * n + 2 * self.ties * (2 * self.ties + 1))
+        numbers: cython.double[::1] = np.zeros(5 * n + 2 * self.ties * (2 * self.ties + 1))
         marks: cython.int[::1] = np.zeros(3 * n + self.ties, dtype=np.intc)
         self.a, self.g, self.s, self.value = (
             numbers[:n],
@@ -98,7 +99,7 @@ class Support:
             numbers[2 * n : 3 * n],
             numbers[3 * n : 4 * n],
         )
-        self.H = numbers[4 * n :]
+        self.g_before, self.H = numbers[4 * n : 5 * n], numbers[5 * n :]
         self.pos, self.flag, self.wait, self.tie = marks[:n], marks[n : 2 * n], marks[2 * n : 3 * n], marks[3 * n :]
         for j in range(n):
             self.pos[j] = -1
@@ -351,13 +352,16 @@ class Support:
                 self.g[j] -= self.level * self.ridge[j] * self.w[t]
 
     def _set_level(self, level):
-        """Change the ridge, between two solves: the factor is made anew"""
+        """Change the ridge, between two solves: the next one makes the factor anew"""
+        if level != self.level:
+            self.level = level
+            self.outdated = True
+
+    def _renew(self):
+        """The factor of the support with the ridge as it is now"""
         k: cython.Py_ssize_t = self.k
         t: cython.Py_ssize_t
-        if level == self.level:
-            return
-        self.level = level
-        self.fresh = k
+        self.outdated = False
         if k == 0 or self._factor_anew():
             return
         self._save()  # with less of a ridge some depend on others
@@ -367,7 +371,6 @@ class Support:
         for t in range(k):
             if self._add(self.act_saved[t], self.s_saved[t]):
                 self.w[self.k - 1] = self.w_saved[t]
-        self.fresh = self.k
 
     def _factor_anew(self):
         """The factor of the support from the Gram matrix; False if something in it depends on the rest"""
