@@ -3,6 +3,7 @@
 import numpy as np
 import oracles
 import pytest
+
 from msmtfl._data.dense import DenseRows, RowTask
 from msmtfl._kernels.registers import use_registers
 from msmtfl._solvers.gram import Gram

@@ -375,8 +375,9 @@ class Support:
     def _factor_anew(self):
         """The factor of the support from the Gram matrix; False if something in it depends on the rest"""
         k: cython.Py_ssize_t = self.k
+        done: cython.bint = False
         if cython.compiled:
-            return vec_factor(
+            done = vec_factor(
                 k,
                 cython.address(self.act[0]),
                 cython.address(self.Q[0]),
@@ -393,13 +394,12 @@ class Support:
             A = np.asarray(self.Q).reshape(-1, self.ldq)[np.ix_(at, at)].copy()
             A.flat[:: k + 1] += self.level * np.asarray(self.ridge)[at]
             try:
-                L = np.linalg.cholesky(A)
+                factor = np.linalg.cholesky(A).T
             except np.linalg.LinAlgError:
                 return False
-            if not (L.diagonal() ** 2 > PIVOT * A.diagonal()).all():
-                return False
-            np.asarray(self.U)[: self.ld * self.ld].reshape(self.ld, self.ld)[:k, :k] = L.T
-            return True
+            done = bool((factor.diagonal() ** 2 > PIVOT * A.diagonal()).all())
+            np.asarray(self.U)[: self.ld * self.ld].reshape(self.ld, self.ld)[:k, :k] = factor
+        return done
 
     # -------------------------------------------------------------- points to go back to
 
