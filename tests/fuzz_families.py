@@ -66,6 +66,7 @@ DOCUMENTED = (
     "needs an intercept",
     "otherwise",
     "at least",
+    "targets that are all 0",
 )
 
 
@@ -633,9 +634,10 @@ def settled(composite: Composite, z: np.ndarray, levels: list[int]) -> np.ndarra
     if not levels:
         return z / composite.size
     value = composite._value(z)
-    for _ in range(60):
+    for _ in range(200):
         f = composite.A @ z + composite.o
         g, H = np.zeros(len(levels), dtype=LD), np.zeros((len(levels), len(levels)), dtype=LD)
+        above = H.copy()  # what Huber's curvature is at most
         A = composite.A[:, levels]
         for part in composite.parts:
             if isinstance(part, Exponentials):
@@ -647,16 +649,20 @@ def settled(composite: Composite, z: np.ndarray, levels: list[int]) -> np.ndarra
                 _, slope, bend = part.smoothed(f, LD(0))
                 g += A[part.at].T @ slope
                 H += (A[part.at] * bend[:, None]).T @ A[part.at]
-        step = -solved(H, g)
-        if not step.any():
+                if part.kind == "huber":
+                    bend = part.v * part.scale / np.maximum(np.abs(f[part.at] - part.y), part.scale) - bend
+                    above += (A[part.at] * bend[:, None]).T @ A[part.at]
+        for step in (-solved(H, g), -solved(H + above, g)):
+            t = LD(1)
+            while t > LD(1e-12) and step.any():
+                new = z.copy()
+                new[levels] += t * step
+                if composite._value(new) < value:
+                    break
+                t /= 2
+            else:
+                continue
             break
-        t = LD(1)
-        while t > LD(1e-12):
-            new = z.copy()
-            new[levels] += t * step
-            if composite._value(new) < value:
-                break
-            t /= 2
         else:
             break
         z, value = new, composite._value(new)
