@@ -153,7 +153,9 @@ def harden(loss: str, y: np.ndarray, f: np.ndarray, task: np.ndarray, rng: np.ra
     for at in (np.flatnonzero(task == i) for i in some):
         n = len(at)
         if how == "separable":
-            y[at] = (f[at] > np.median(f[at])) if loss == "logistic" else np.digitize(f[at], np.quantile(f[at], [0.3, 0.7]))
+            y[at] = (
+                (f[at] > np.median(f[at])) if loss == "logistic" else np.digitize(f[at], np.quantile(f[at], [0.3, 0.7]))
+            )
         elif how == "one class":
             y[at] = float(rng.integers(2))
         elif how == "one of a class":
