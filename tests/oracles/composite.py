@@ -240,10 +240,14 @@ class Composite:
             if isinstance(p, Exponentials):
                 duals.append(p.shares(f))
                 u[p.at] += p.v @ (duals[-1] - p.c)
+            elif p.kind == "box" and not mu > 0:
+                duals.append(np.zeros(len(p.at), dtype=LD))
             else:
                 duals.append(p.smoothed(f, mu)[1])
                 u[p.at] += duals[-1]
         g = -(self.A.T @ u)
+        if not mu > 0:
+            self._pressed(g, duals)
         most = 1 / max(LD(1), max((b.dual(g) for b in self.blocks), default=LD(0)))
         reach = LOOKED * max(np.abs(z).max(initial=LD(0)), self._step(z))
         best = INF
@@ -254,6 +258,24 @@ class Composite:
             if np.isfinite(gap):
                 best = min(best, gap)
         return best
+
+    def _pressed(self, g, duals):
+        """Have intervals of single coordinates take what their blocks leave of minus the gradient g, in place."""
+        bound = np.zeros(len(g), dtype=LD)
+        bound[self.alone] = self.bounds
+        shared = np.zeros(len(g), dtype=bool)
+        for b in self.together:
+            shared[b.at] = True
+        for p, dual in zip(self.parts, duals, strict=True):
+            if isinstance(p, Separable) and p.kind == "box":
+                for k, r in enumerate(p.at):
+                    j = np.flatnonzero(self.A[r])
+                    if len(j) == 1 and not shared[j[0]]:
+                        left = g[j[0]] - np.clip(g[j[0]], -bound[j[0]], bound[j[0]])
+                        end = p.scale[k] if left * self.A[r, j[0]] > 0 else p.y[k]
+                        if np.isfinite(end):
+                            dual[k] = left / self.A[r, j[0]]
+                            g[j[0]] -= left
 
     def least(self, start, enough=1e-11):
         """(z, bound): the best point found from `start`, and at most how far it is from the least value."""
@@ -278,6 +300,45 @@ class Composite:
                 z = np.where(near & ~self.open, z * LD(FALL), z)
                 z = z if np.isfinite(self._smoothed(z, eps * top, eps * self.unit, False)[0]) else self._inside(z, eps)
         return found / self.size, proven
+
+    def near(self, start):
+        """(z, bound) as of `least`, quickly: Newton steps from `start` on what is not 0 there, and what the slopes then
+        prove. The bound is large, or infinite, where `start` is not close to the least value."""
+        z = np.asarray(start, dtype=LD) * self.size
+        value, at = self._value(z), self._in_use(z)
+        for _ in range(8):
+            if not at.any():
+                break
+            g, H = self._curved(z)
+            step = np.zeros_like(z)
+            step[at] = -solved(H[np.ix_(at, at)], g[at])
+            new = self._value(z + step)
+            if not new < value:
+                break
+            z, value = z + step, new
+        return z / self.size, self._bound(z, LD(0))
+
+    def _in_use(self, z):
+        """Coordinates that are open or not 0, without those that are at an end of their interval or in a largest size."""
+        at = self.open | (z != 0)
+        for b in self.together:
+            if b.largest:
+                at[b.at] = False
+        for p in self._boxes():
+            f = self.A[p.at] @ z
+            ends = (np.abs(f - p.y) <= LD(1e-12) * np.abs(f)) | (np.abs(f - p.scale) <= LD(1e-12) * np.abs(f))
+            at &= ~(self.A[p.at[ends]] != 0).any(axis=0)
+        return at
+
+    def _curved(self, z):
+        """Slopes and curvature where P is smooth, boxes left out."""
+        parts, boxes = self.parts, self._boxes()
+        try:
+            self.parts = [p for p in parts if not any(p is one for one in boxes)]
+            tiny = np.abs(z).max(initial=LD(0)) * LD(1e-30) + LD(1e-300)
+            return self._smoothed(z, tiny, LD(0))[1:]
+        finally:
+            self.parts = parts
 
     def _inside(self, z, eps):
         """z moved off the bounds of its intervals: those are of single coordinates, or of sums of two that begin alike."""

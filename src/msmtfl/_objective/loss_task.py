@@ -61,6 +61,7 @@ class LossTask:
         self.centred = rows.centre and loss.levelled
         self._begin(curvature)
 
+    @np.errstate(over="ignore", invalid="ignore")  # at a level beyond the range of floats: no step down
     def _begin(self, curvature: float | None) -> None:
         rows, y, loss, prior = self.base, self.y, self.of_loss, self.prior
         self._levels: dict[int, float] = {}
@@ -141,6 +142,7 @@ class LossTask:
     def gradient(self, w: Floats) -> Floats:
         return self._known(w, "gradient", lambda: self.correlate(-self.of_loss.slope(self.y, self.predictor(w))))
 
+    @np.errstate(over="ignore", invalid="ignore")  # of what has left the range of floats
     def correlate(self, s: Floats) -> Floats:
         """X'(v s) for s over rows"""
         return np.asarray(self.base.correlate(self.base.u * s))

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from .._data.designs import Design, Floats
+from .._data.designs import CONSTANT_SHARE, Design, Floats
 from .._objective.class_tasks import classes_together, hold
 from .._objective.losses import Huber, best_level
 from .._objective.problem import Problem
@@ -34,6 +34,7 @@ from .stages import Outcome
 
 STEPS = 100  # of the search for a level; it takes about ten
 FLAT = 1e-14  # times the loss at W = 0, over the reach: a slope that rounding hides
+CLOSE = 1e-8  # variance of a column, as a share of the square of its mean, up to which it is taken about the mean
 EPS = float(np.finfo(float).eps)
 NARROW = 4e-16  # relative width of a bracket
 
@@ -76,9 +77,13 @@ def reach_of(designs: Sequence[Any], start: float, lever: float, unit: float) ->
     """How far from the level a better one is looked for: the spread of the targets, of which `unit` is half the square (1
     where these have another scale than linear predictors), as far as a feature that explains all of it moves the level at
     x = 0; and the way that the level has come."""
-    linear = getattr(getattr(designs[0], "of_loss", None), "linear", True)
     way = abs(float(designs[0].prior.level) - start)
-    return way + (float(np.sqrt(2.0 * unit)) if linear else 1.0) * (1.0 + lever)
+    return way + (float(np.sqrt(2.0 * unit)) if _linear(designs) else 1.0) * (1.0 + lever)
+
+
+def _linear(designs: Sequence[Any]) -> bool:
+    """Whether targets are on the scale of linear predictors."""
+    return bool(getattr(getattr(designs[0], "of_loss", None), "linear", True))
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what leaves the range of floats is not certified
@@ -120,7 +125,7 @@ def lever_of(designs: Sequence[Any]) -> float:
     """How far from 0 columns lie, in units of their standard deviations: the largest over tasks and features."""
     out = 0.0
     for mean, squares in map(_moments, designs):
-        live = squares > 1e-14 * mean**2
+        live = squares > 0.0
         out = max(out, float(np.max(np.abs(mean[live]) / np.sqrt(squares[live]), initial=0.0)))
     return out
 
@@ -130,7 +135,13 @@ def _moments(design: Any) -> tuple[Floats, Floats]:
     if hasattr(design, "part"):
         return np.asarray(design.part.mean), np.asarray(design.part.squares / design.n)
     mean = design.base.correlate(design.base.u) / design.n
-    return mean, design.squares / design.n - mean**2
+    squares = design.squares / design.n - mean**2
+    close = np.flatnonzero((squares <= CLOSE * mean**2) & (design.squares > 0.0))
+    if close.size:  # the difference has no digits left
+        C = design.block(close)
+        C = C - design.v @ C / design.v.sum()
+        squares[close] = design.v @ C**2 / design.v.sum()
+    return mean, np.where(squares > CONSTANT_SHARE**2 * mean**2, squares, 0.0)
 
 
 def _settle(designs: Sequence[Any], solve: Callable[[], Floats], samples_alike: bool) -> Floats:
@@ -138,6 +149,9 @@ def _settle(designs: Sequence[Any], solve: Callable[[], Floats], samples_alike: 
     a = 0.0 if prior is None else float(prior.level)
     if prior is None:
         _move(designs, a)
+        if not _linear(designs):  # a long way from 0 a loss may leave the range of floats
+            level = _level_of(designs, np.zeros((len(designs), designs[0].d)), samples_alike)
+            _move(designs, a := level if np.isfinite(level) else a)
     W = solve()
     start, g, lever = a, slope_of(designs, W, samples_alike), lever_of(designs)
     # not at the level that is tried, where coefficients of 0 may have any loss: classes that are apart take levels far away
@@ -148,7 +162,7 @@ def _settle(designs: Sequence[Any], solve: Callable[[], Floats], samples_alike: 
         if abs(g) <= FLAT * unit / max(reach_of(designs, start, lever, unit), 1e-300) or g == 0.0:
             break
         low, high = ((a, g), high) if g < 0.0 else (low, (a, g))
-        new = _between(low, high, a, g, step)
+        new = _between(low, high, a, g if _linear(designs) else float(np.clip(g, -1.0, 1.0)), step)
         if new == a or (np.isfinite(high[0] - low[0]) and high[0] - low[0] <= NARROW * max(abs(low[0]), abs(high[0]))):
             break
         step, a = new - a, new

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -15,7 +16,9 @@ from ..level_priors import counted
 from ..one_level import has_one_level, settle_level
 from ..stages import SETTLED
 from .around_bounds import AroundBounds, around, forces_of
+from .parabolas import made_grams
 from .pooling import PooledFit, Pooling, likely, sizes
+from .ridge_step import ridge_step
 
 LIKELY = 50  # times that a strength is found anew for the coefficients that it leads to; it takes about ten
 SAME = 1e-9  # relative change of a strength that counts as none
@@ -24,10 +27,14 @@ SAME = 1e-9  # relative change of a strength that counts as none
 
 
 class Poolings:
-    """What has solved the last parabolas, for every class."""
+    """What solves the last parabolas, for every class; made when it is asked for."""
 
-    def __init__(self, of_classes: list[Pooling]):
-        self.of_classes = of_classes
+    def __init__(self, problems: Sequence[Problem]):
+        self.problems = problems
+
+    @cached_property
+    def of_classes(self) -> list[Pooling]:
+        return [Pooling(part) for part in self.problems]
 
     def degrees(self, k: float, k_common: float) -> Floats:
         """(m,): those of tasks, class after class."""
@@ -62,15 +69,37 @@ class _OfPooling:
     def solved(
         self, problem: Problem, penalty: PoolingRidge, P: Floats, aim: Floats, accuracy: float
     ) -> tuple[Floats, Poolings]:
-        found, K, used = np.zeros_like(P), self.classes, []
-        for c in range(K):
-            designs, factors = problem.designs[c::K], problem.given_factors[:, c::K]
-            part = replace(problem, designs=designs, given_factors=factors, known_units=problem.units[c::K])
-            used.append(Pooling(part))
+        found, K = np.zeros_like(P), self.classes
+        used = Poolings(_of_classes(problem))
+        for c, part in enumerate(used.problems):
+            both = _at_once(part, penalty.of_class(c, K))
             # what rounding leaves the next step corrects
-            b, V = used[-1].one(penalty.k, penalty.k_common, rounds=int(accuracy <= SETTLED))
+            b, V = both or used.of_classes[c].one(penalty.k, penalty.k_common, rounds=int(accuracy <= SETTLED))
             found[c], found[K + c :: K] = b, V
-        return found, Poolings(used)
+        return found, used
+
+
+def _of_classes(problem: Problem) -> list[Problem]:
+    """The problem of every class."""
+    K = problem.classes
+    return [
+        replace(
+            problem,
+            designs=problem.designs[c::K],
+            given_factors=problem.given_factors[:, c::K],
+            known_units=problem.units[c::K],
+        )
+        for c in range(K)
+    ]
+
+
+def _at_once(problem: Problem, penalty: PoolingRidge) -> tuple[Floats, Floats] | None:
+    """b and V by systems of the features' size, where ridges are on all of them and samples are not fewer."""
+    made = made_grams(problem.designs)
+    if made is None or any(len(design.target) < problem.d for design in problem.designs):
+        return None
+    c = np.array([design.c for design in problem.designs])
+    return ridge_step(made, c, penalty.of_deviations, penalty.of_common)
 
 
 class LossPooling:
@@ -153,14 +182,7 @@ def _without_bounds(newton: Any) -> Poolings:
     steps = newton if isinstance(newton, AroundBounds) else newton.inner
     if not isinstance(steps, AroundBounds):
         return cast(Poolings, steps)
-    free, K = replace(steps.problem, bounds=None, positive=False), steps.problem.classes
-    parts = [
-        replace(
-            free, designs=free.designs[c::K], given_factors=free.given_factors[:, c::K], known_units=free.units[c::K]
-        )
-        for c in range(K)
-    ]
-    return Poolings([Pooling(part) for part in parts])
+    return Poolings(_of_classes(replace(steps.problem, bounds=None, positive=False)))
 
 
 AnyPooling: TypeAlias = Pooling | LossPooling

@@ -19,6 +19,7 @@ from ..._data.designs import CONSTANT_SHARE, Floats, Ints
 from ..._objective.loss_task import LossTask
 from ..._objective.losses import Loss
 
+LOST = 1e-6  # share of a column's squares left by centring, below which the difference is not trusted
 FLAT = 1e-12  # curvature, as a share of the largest, below which it is not taken at its word
 LARGEST = 1e150  # curvature
 
@@ -34,12 +35,13 @@ class Parabola(RowTask):
 
 
 class _MadeRows(DenseRows):
-    """Rows (rows, d) that are centred and weighted already, with their Gram matrix."""
+    """Rows (rows, d) that are weighted already, with their Gram matrix about the mean; `left` (d,) is what is still to be
+    subtracted from the columns."""
 
-    def __init__(self, X: Floats, u: Floats, centre: bool, n: float, mean: Floats, G: Floats):
+    def __init__(self, X: Floats, left: Floats, u: Floats, centre: bool, n: float, mean: Floats, G: Floats):
         self.X, self.u, self.centre, self.n, self.mean, self.whole = X, u, centre, n, mean, G
         self.d, self.order = X.shape[1], min(len(X) - centre, X.shape[1])
-        self.offset, self.dead = np.zeros(self.d), np.empty(0, dtype=np.intp)
+        self.offset, self.dead = left, np.empty(0, dtype=np.intp)
         self.squares = G.diagonal().copy()
         self.lock = Lock()
 
@@ -150,24 +152,41 @@ class Samples:
     def _parabolas_together(self, f: Floats, slope: Floats, bend: Floats) -> list[Parabola]:
         weight, y = self.v * bend, f - self.beside - slope / bend
         n, u = np.add.reduceat(weight, self.starts), np.sqrt(weight)
-        means, levels = np.zeros((len(self.parts), self.X.shape[1])), np.zeros(len(self.parts))
-        centre = bool(self.centred[0])
+        (m, k), centre = (len(self.parts), self.X.shape[1]), bool(self.centred[0])
+        levels = np.add.reduceat(weight * y, self.starts) / n if centre else np.zeros(m)
+        Z = np.empty((len(f), k + 2))  # features, ones and targets: their products are all that there is to a parabola
+        np.multiply(self.X, u[:, None], out=Z[:, :k])
+        target = u * (y - levels[self.task])
+        Z[:, k], Z[:, k + 1] = u, target
+        P = np.array([Z[part].T @ Z[part] for part in self.parts])
+        G, C = P[:, :k, :k].copy(), P[:, :k, k + 1].copy()
+        left = means = P[:, :k, k] / n[:, None] if centre else np.zeros((m, k))
         if centre:
-            levels = np.add.reduceat(weight * y, self.starts) / n
-            means = np.add.reduceat(weight[:, None] * self.X, self.starts) / n[:, None]
-        X, target = u[:, None] * (self.X - means[self.task]), u * (y - levels[self.task])
+            before = np.einsum("ijj->ij", G).copy()
+            G -= P[:, :k, k, None] * means[:, None]
+            C -= P[:, k, k + 1, None] * means
+            if not (np.einsum("ijj->ij", G) > LOST * before).all():
+                G, C, means = self._with_care(Z, weight, n)
+                left = np.zeros_like(means)
+        self.made = Made(means, levels)
+        return [
+            _MadeParabola(
+                _MadeRows(Z[part, :k], left[i], u[part], centre, float(n[i]), means[i], G[i]),
+                *(target[part], float(levels[i]), C[i], design.n, 2.0 * design.null),
+            )
+            for i, (design, part) in enumerate(zip(self.designs, self.parts, strict=True))
+        ]
+
+    def _with_care(self, Z: Floats, weight: Floats, n: Floats) -> tuple[Floats, Floats, Floats]:
+        """Gram matrices, X'y and means where centring leaves columns few digits or none; constant ones become 0 in Z."""
+        k = self.X.shape[1]
+        means = np.add.reduceat(weight[:, None] * self.X, self.starts) / n[:, None]
+        X, target = Z[:, k, None] * (self.X - means[self.task]), Z[:, k + 1]
         G = np.array([X[part].T @ X[part] for part in self.parts])
         constant = np.einsum("ijj->ij", G) <= CONSTANT_SHARE**2 * n[:, None] * means**2
         for i in np.flatnonzero(constant.any(axis=1)).tolist():
             X[self.parts[i], constant[i]] = 0.0
             G[i][constant[i]] = 0.0
             G[i][:, constant[i]] = 0.0
-        C = np.add.reduceat(target[:, None] * X, self.starts)
-        self.made = Made(means, levels)
-        return [
-            _MadeParabola(
-                _MadeRows(X[part], u[part], centre, float(n[i]), means[i], G[i]),
-                *(target[part], float(levels[i]), C[i], design.n, 2.0 * design.null),
-            )
-            for i, (design, part) in enumerate(zip(self.designs, self.parts, strict=True))
-        ]
+        Z[:, :k] = X
+        return G, np.add.reduceat(target[:, None] * X, self.starts), means

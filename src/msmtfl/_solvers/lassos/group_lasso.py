@@ -40,6 +40,17 @@ def group_lasso(G: Floats, c: Floats, A: Floats, of: Ints, V: Floats) -> Floats:
     return np.asarray(inner.solve(np.where(usable, V * unit, 0.0)) * scale)
 
 
+def _factor(B: Floats) -> Floats:
+    """The Cholesky factor of a matrix that is definite, though perhaps not to rounding."""
+    for lift in (0.0, NULL, 1e3 * NULL, 1e6 * NULL):
+        try:
+            lifted = B + np.diag(lift * np.diag(B)) if lift else B
+            return np.asarray(cholesky(lifted, lower=True, check_finite=False))
+        except LinAlgError:
+            pass
+    return np.asarray(np.diag(np.sqrt(np.diag(B))))
+
+
 class _Scaled:
     """The same in units in which the norm of a group is its length."""
 
@@ -125,7 +136,7 @@ class _Scaled:
             on = np.flatnonzero(r)
             B = self.bare_G[i][np.ix_(on, on)] * np.outer(r[on], r[on])
             B[np.diag_indices_from(B)] += 1.0
-            factor = cholesky(B, lower=True, check_finite=False)
+            factor = _factor(B)
             z = cho_solve((factor, True), r[on] * self.bare_c[i, on], check_finite=False)
             U[i, on] = r[on] * z
             value -= 0.5 * float(self.bare_c[i, on] @ U[i, on])

@@ -146,7 +146,7 @@ class LossLassos:
         left = np.arange(self.m)
         if self._without_minimiser(A, aim, W, status, rounds):
             return
-        if max_iter == 0 and self.compiled:
+        if (max_iter == 0 or max_iter >= STEPS) and self.compiled:  # its own limit is lower
             self._solve_compiled(A, aim, W, status, rounds)
             left = np.flatnonzero(status)
             if self._found_without(A, W, status, rounds) and self._without_minimiser(A, aim, W, status, rounds):
