@@ -47,7 +47,7 @@ def penalty_at(problem: Problem, levels: TaskLevels, kind: str, lams: ArrayLike,
         np.add.at(squares, of_part, of_tasks.T**2)
         np.add.at(members, of_part, 1.0)
     factors = np.sqrt(squares / members)
-    factors[0] = problem.common_factors
+    factors[: levels.classes] = problem.common_factors
     free = (of_tasks == 0.0).all(axis=1)  # these features are found in the effects of the last level
     last = np.isin(np.arange(height), blocks[:, -1])
     factors[np.ix_(~last, free)] = np.inf
@@ -141,7 +141,7 @@ def nested_grid(
     chosen = list(product(upper, repeat=count - 1))
     if kind == RIDGE:
         return _ridge_grid(problem, levels, lams, commons, chosen)
-    few = counted(problem)[1].sum() <= CROWDED * problem.d
+    few = counted(problem)[1].sum() <= CROWDED * problem.d * problem.classes
     ratios = np.unique(read_ratios(COMMONS[int(few) :] if commons is None else commons, "lam_commons", ends=True))
     unit = units_of(levels, kind)
     columns = [np.array([common, *above, 1.0]) * unit for common, above in product(ratios, chosen)]
@@ -164,7 +164,11 @@ def _ridge_grid(
     else:
         found = -np.sort(-np.unique(read_ratios(lams, "lams")))
     if commons is None:
-        ridges = np.zeros(1) if counted(problem)[1].sum() > CROWDED * problem.d else of_all * np.array(RIDGE_COMMONS)
+        ridges = (
+            np.zeros(1)
+            if counted(problem)[1].sum() > CROWDED * problem.d * problem.classes
+            else of_all * np.array(RIDGE_COMMONS)
+        )
     else:
         ridges = np.unique(read_ratios(commons, "lam_commons", ends=True))
     paths = [
