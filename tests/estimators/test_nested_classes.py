@@ -1,4 +1,4 @@
-"""Sums over levels of tasks for classes: solved exactly, also where there are several, and as other models with one level."""
+"""Sums over levels of tasks for classes: solved exactly, for several classes too; with one level they are other models."""
 
 import warnings
 
@@ -126,8 +126,8 @@ def test_new_schools_of_known_regions(kind, K):
 @CLASSES
 @KINDS
 def test_one_more_task_and_files(tmp_path, kind, K):
-    X, y, _, _ = sample(K)
-    new, labels, region, school = sample(K, seed=5)
+    X, *_ = sample(K)
+    new, labels, region, _ = sample(K, seed=5)
     of_region = region == "north"
     model = fitted(kind, K).add_task(new[of_region], labels[of_region], "north / 99")
     assert model.certificate_.added == 1
