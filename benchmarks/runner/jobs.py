@@ -10,6 +10,8 @@ call is not counted) and then the whole; CPU seconds are those of the process an
 folds and standardise the columns of every task; peers have one lasso per task, 50 alphas down to a hundredth of the
 largest. Rounds go over all jobs in turn, the best of each counts; a job beyond --limit seconds is ended and noted.
 
+NestedMTLCV, whose tasks have levels, is given ten tasks after each other as one value of a level above them.
+
 Tables: real data in the folder that MSMTFL_DATA names (of Isolet and gdsc a quarter of every task), and one that needs
 none, in which all tasks have the same X and the best model has more features than there are samples.
 """
@@ -36,10 +38,12 @@ TABLES = ("school", "hiv_pi", "computer", "isolet", "gdsc", "sarcos", "shared X"
 QUARTER = ("isolet", "gdsc")
 FOLDS, ALPHAS, SMALLEST = 5, 50, 1e-2
 BASE = "LassoCV"
-OURS = ("LassoMTLCV", "MSMTFLCV", "L12MTLCV", "SharedMTLCV", "DirtyMTLCV", "MultiTaskAuto")
+BY_NAME = ("PretrainedMTLCV", "RobustMTLCV", "NestedMTLCV")  # families that comparisons have where they are named
+OURS = ("LassoMTLCV", "MSMTFLCV", "L12MTLCV", "SharedMTLCV", "DirtyMTLCV", *BY_NAME, "MultiTaskAuto")
 ON_TWO = ("MSMTFLCV", "MultiTaskAuto")  # also with two threads
 # ratio of CPU time to scikit-learn's LassoCV per task: on most tables, on hiv_pi
 BARS = {"MSMTFLCV": (0.5, 1.5), "L12MTLCV": (0.5, 1.0), "DirtyMTLCV": (1.0, 2.5), "SharedMTLCV": (1.0, 5.0)}
+BARS |= dict.fromkeys(BY_NAME, (1.0, 1.0))
 BARS["MultiTaskAuto"] = (4.0, 15.0)
 
 Table = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -96,6 +100,9 @@ def ours(name: str) -> Callable[[Table, int], object]:
 
         X, y, task = data
         kwargs = {} if name == "MultiTaskAuto" else {"standardize": True}
+        if name == "NestedMTLCV":
+            number = np.unique(task, return_inverse=True)[1]
+            task = np.column_stack([number // 10, number])
         return getattr(msmtfl, name)(n_jobs=threads, **kwargs).fit(X, y, task=task)
 
     return fit

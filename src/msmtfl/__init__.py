@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ._estimators.msmtfl.classifiers import MSMTFLClassifier
     from ._estimators.msmtfl.fit import MSMTFL
     from ._estimators.msmtfl.search import MSMTFLCV
+    from ._estimators.nested.classifiers import NestedMTLClassifier, NestedMTLClassifierCV
     from ._estimators.nested.fit import NestedMTL
     from ._estimators.nested.search import NestedMTLCV
     from ._estimators.pooling.classifiers import PartialPoolingClassifier, PartialPoolingClassifierCV
@@ -72,6 +73,8 @@ __all__ = [
     "MultiTaskAutoClassifier",
     "NestedMTL",
     "NestedMTLCV",
+    "NestedMTLClassifier",
+    "NestedMTLClassifierCV",
     "PartialPooling",
     "PartialPoolingCV",
     "PartialPoolingClassifier",
@@ -122,6 +125,8 @@ _MODULES = {  # of each public name: the module that has it
     "PretrainedMTLCV": "_estimators.pretrained.search",
     "NestedMTL": "_estimators.nested.fit",
     "NestedMTLCV": "_estimators.nested.search",
+    "NestedMTLClassifier": "_estimators.nested.classifiers",
+    "NestedMTLClassifierCV": "_estimators.nested.classifiers",
     "RobustMTL": "_estimators.robust.fit",
     "RobustMTLCV": "_estimators.robust.search",
     "MSMTFLCV": "_estimators.msmtfl.search",

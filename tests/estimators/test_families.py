@@ -101,7 +101,7 @@ def test_every_estimator_is_in_one_record(cls):
 def test_every_public_estimator_is_among_them():
     public = [getattr(msmtfl, name) for name in msmtfl.__all__ if inspect.isclass(getattr(msmtfl, name))]
     models = {cls for cls in public if issubclass(cls, MultiTaskModel) and not hasattr(cls(), "models")}
-    assert len(models) == 28
+    assert len(models) == 30
     assert models <= set(estimators())
 
 
@@ -122,7 +122,8 @@ def test_the_family_of_subclasses_and_of_the_model_chosen():
 def test_names_are_those_of_the_command_and_of_comparisons():
     baselines = ["ridge per task", "pooled lasso", "pooled ridge"]
     first, pooling = ["bi-level", "msmtfl", "lasso", "l12", "dirty", "shared"], "partial-pooling"
-    named = ["pretrained", "robust", "rmtfl", "nested", "nested-ridge"]
+    levels = ["nested", "nested-ridge"]
+    named = ["pretrained", "robust", "rmtfl", *levels]
     assert list(named_variants()) == [
         *first,
         pooling,
@@ -133,7 +134,10 @@ def test_names_are_those_of_the_command_and_of_comparisons():
     first = ["lasso", "l12", "dirty", "msmtfl", "bi-level", "shared"]
     assert list(compared_variants(False)) == [*first, *baselines, pooling]
     assert list(compared_variants(True)) == [*first, *baselines, pooling]
-    assert set(named_variants(classify=True)) == {"classifier", *first, *baselines, pooling}
+    assert set(named_variants(classify=True)) == {"classifier", *first, *baselines, pooling, *levels}
+    assert list(compared_variants(True, named=True)) == [*first, *baselines, pooling, *levels]
+    for classify in (False, True):
+        assert list(compared_variants(classify, levels=True)) == [*first, *baselines, pooling, *levels]
     assert list(compared_variants(False, named=True)) == [*first, *baselines, pooling, *named]
 
 

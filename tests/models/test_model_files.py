@@ -170,7 +170,7 @@ def test_a_loaded_model_can_be_fitted_again(cls, tmp_path):
 
 def test_all_models_are_tested():
     classifiers = {name for name, (cls, _) in MODELS.items() if issubclass(cls, MultiTaskClassifier)}
-    families = ("MSMTFL", "L12MTL", "DirtyMTL", "SharedMTL", "PartialPooling")
+    families = ("MSMTFL", "L12MTL", "DirtyMTL", "SharedMTL", "PartialPooling", "NestedMTL")
     named = {f"{name}Classifier{cv}" for name in families for cv in ("", "CV")}
     assert classifiers == named | {"LogisticPerTaskCV", "PooledLogisticCV"}
     assert {cls.__name__ for cls in MAKE} | classifiers == set(MODELS)  # those are in test_class*.py

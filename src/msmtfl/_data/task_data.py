@@ -78,6 +78,7 @@ class TaskData:
     task_position: int | tuple[int, ...] | None = None  # of the task column, or of those of its levels
     encoding: Encoding | None = None  # of categorical columns, if there are any
     classes: int = 1  # tasks stand together in as many, one per class, on the same rows
+    of_classes: np.ndarray | None = None  # the labels of the tasks themselves, if there are several classes
     survival: bool = False  # whether targets are times, with a minus sign where they are censored
     offset_of_targets: bool = False  # whether an offset is in the units of y: the linear predictor itself is predicted
 

@@ -105,6 +105,16 @@ def positions_of(X: Table, task_column: TaskColumn) -> Position:
     return tuple(found)
 
 
+def has_levels(labels: np.ndarray) -> bool:
+    """Whether labels of tasks name several levels: all of them as many, the upper ones of which group the tasks."""
+    if not all(isinstance(label, str) for label in labels.tolist()):
+        return False
+    parts = [label.split(SEPARATOR) for label in labels.tolist()]
+    if {len(one) for one in parts} != {len(parts[0])} or len(parts[0]) < 2:
+        return False
+    return any(1 < len({one[k] for one in parts}) < len(parts) for k in range(len(parts[0]) - 1))
+
+
 def _together(task: Labels | None) -> Labels | None:
     """Labels given beside X; of several columns of them those that name all levels."""
     given: Any = native(task)
@@ -130,11 +140,13 @@ class TaskLevels:
     names : of the levels, from the widest
     values : for each level its values, as text if there are several levels, else the labels of the tasks
     codes : (m, L) the value of every task at every level, as a place in `values`
+    classes : as many problems stand side by side for every task; each has parts of its own
     """
 
     names: tuple[str, ...]
     values: tuple[np.ndarray, ...]
     codes: Ints
+    classes: int = 1
 
     @classmethod
     def of(cls, labels: np.ndarray, names: Sequence[str] | None = None, nested: bool | None = None) -> TaskLevels:
@@ -178,9 +190,11 @@ class TaskLevels:
     @property
     def blocks(self) -> Ints:
         """(m, 1 + L): the parts that a task's coefficients are sums of, 0 being what all have in common, then the values of
-        the levels, one level after the other."""
+        the levels, one level after the other. Of K classes (m K, 1 + L): every part is one of K after each other."""
         first = 1 + np.concatenate([[0], np.cumsum(self.counts)[:-1]])
-        return np.concatenate([np.zeros((len(self.codes), 1), dtype=np.intp), first + self.codes], axis=1)
+        plain = np.concatenate([np.zeros((len(self.codes), 1), dtype=np.intp), first + self.codes], axis=1)
+        of_classes = self.classes * plain[:, None] + np.arange(self.classes)[:, None]
+        return np.asarray(of_classes.reshape(-1, plain.shape[1]))
 
     @property
     def is_nested(self) -> bool:

@@ -225,7 +225,7 @@ def one_against_rest(data: TaskData, classes: Any) -> TaskData:
     ]
     labels = np.array([task.label for task in tasks], dtype=object)
     form = "long" if data.form == "single" else data.form
-    return replace(data, tasks=tuple(tasks), labels=labels, form=form, classes=len(classes))
+    return replace(data, tasks=tuple(tasks), labels=labels, form=form, classes=len(classes), of_classes=data.labels)
 
 
 def labels_of(model: Any) -> list[Any]:

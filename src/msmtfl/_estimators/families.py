@@ -102,6 +102,7 @@ class Variant:
     options : parameters of the CV class that make the variant
     place : where it stands in comparisons, from the plainest on; None: it takes no part
     when_named : whether comparisons have it only where it is asked for by name
+    when_levels : whether they have it where tasks have several levels, too
     command : whether `msmtfl fit` knows it
     scaling : `standardize` in comparisons that do not standardise
     """
@@ -113,6 +114,7 @@ class Variant:
     place: int | None = None
     command: bool = True
     when_named: bool = False
+    when_levels: bool = False
     scaling: bool | str = False
 
 
@@ -301,11 +303,11 @@ def named_variants(more: Iterable[Family] = (), classify: bool = False) -> dict[
     return {one.name: (family, one) for family in families for one in family.variants if one.command}
 
 
-def compared_variants(classify: bool, named: bool = False) -> dict[str, tuple[Family, Variant]]:
+def compared_variants(classify: bool, named: bool = False, levels: bool = False) -> dict[str, tuple[Family, Variant]]:
     """What takes part in comparisons, of numbers or of classes, by name: the plainest first. With `named` also what does
-    only where it is asked for."""
+    only where it is asked for, with `levels` what does where tasks have several levels."""
     pairs = [(family, one) for family in known_families() if family.classifies == classify for one in family.variants]
-    listed = [(family, one) for family, one in pairs if named or not one.when_named]
+    listed = [(family, one) for family, one in pairs if named or not one.when_named or (levels and one.when_levels)]
     taking_part = [(one.place, one.name, family, one) for family, one in listed if one.place is not None]
     return {name: (family, one) for _, name, family, one in sorted(taking_part, key=lambda part: part[0])}
 

@@ -37,8 +37,7 @@ def new_lines(
     if model.unknown_task == "common" and hasattr(model, "_line_of"):  # tasks have levels, of which some may be known
         means, _ = profile(model)
         for rows, label in zip(groups, labels, strict=True):
-            w, b = model._line_of(label, coef, intercept, means)
-            yield rows, (w[None], b)
+            yield rows, model._line_of(label, coef, intercept, means)
     elif model.unknown_task == "similar":
         means, sd = profile(model)
         scale = spread(means, sd)

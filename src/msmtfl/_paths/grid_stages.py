@@ -11,8 +11,8 @@ from .._data.designs import Floats, Ints, support
 from .._objective.penalties import bent, slopes_of
 from .._objective.problem import Problem
 from .._objective.shapes import Shape
-from .._solvers.lassos.lasso_solver import ESCAPES, OVERRUN, SLID, WEAK
-from .._solvers.stages import UNFINISHED, algorithm_1, same
+from .._solvers.lassos.lasso_solver import ESCAPES, OVERRUN, SLID, WEAK, Solve
+from .._solvers.stages import REPEATS, UNFINISHED, algorithm_1, same
 from .crowding import Crowding
 from .grid import Grid
 from .solutions import Solved
@@ -225,9 +225,35 @@ class GridStages:
         return place
 
     def _note(self, k: int, at: Ints, values: Floats, status: np.ndarray, weights: tuple[Ints, Floats]) -> int:
-        seen = int(np.bitwise_or.reduce(status))
-        unclear = np.flatnonzero(status & (SLID | WEAK)) if seen else NOBODY
-        if seen & ESCAPES:
-            self.without.add(len(self.solved))
-        self.solved.append(Solved(k, at, values, not seen & OVERRUN, unclear, *weights))
-        return seen
+        return note(self.solved, self.without, k, at, values, status, weights)
+
+
+def note(
+    solved: list[Solved],
+    without: set[Place],
+    k: int,
+    at: Ints,
+    values: Floats,
+    status: np.ndarray,
+    weights: tuple[Ints, Floats],
+) -> int:
+    """Append a stage to those that are `solved`; what the solver's status of all tasks says together."""
+    seen = int(np.bitwise_or.reduce(status))
+    unclear = np.flatnonzero(status & (SLID | WEAK)) if seen else NOBODY
+    if seen & ESCAPES:
+        without.add(len(solved))
+    solved.append(Solved(k, at, values, not seen & OVERRUN, unclear, *weights))
+    return seen
+
+
+def lassos_only(path: dict[int, Solve], steps: list[tuple[int, list[int]]]) -> FoundStages:
+    """Points of columns of lassos, of which stage 1 is all there is: that of every lam in `path`."""
+    points: dict[tuple[int, int], Chain] = {}
+    solved: list[Solved] = []
+    without: set[Place] = set()
+    for k, columns in steps:
+        first = path[k]
+        note(solved, without, k, first.at, first.values, first.status, (NOBODY, NOTHING))
+        end = REPEATS if solved[-1].finished else UNFINISHED
+        points |= {(k, l): ((len(solved) - 1,), end) for l in columns}
+    return FoundStages(points, solved, without)

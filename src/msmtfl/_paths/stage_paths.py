@@ -26,7 +26,7 @@ from .._solvers.one_level import has_one_level
 from .._solvers.stages import CROWDED, CYCLES, REPEATS, SEPARATED, UNFINISHED, limit
 from .._solvers.task_lassos import lassos_for
 from .grid import Grid
-from .grid_stages import NONE, Chain, Entries, FoundStages, GridStages, Place, Wanted
+from .grid_stages import NONE, Chain, Entries, FoundStages, GridStages, Place, Wanted, lassos_only
 from .prefetch import foresee, likely_shared
 from .solutions import Solved, no_points
 from .surface import Surface
@@ -62,7 +62,7 @@ class StagePaths:
         self.n_jobs = None if self.one_level else n_jobs
         self.grams, self.tick, self.stop = grams, tick, stop
         self.order = np.argsort(-grid.lams, kind="stable").tolist()
-        self.all_entries = Entries(problem)
+        self.all_entries, self.lassos = Entries(problem), bool(grid.lasso.all())
         self.done = np.zeros(grid.shape[1], dtype=np.intp)
         self._begin(careful)
 
@@ -109,6 +109,10 @@ class StagePaths:
                 stop=self.stop,
             )
             self.firsts |= dict(zip(new, path, strict=True))
+        if self.lassos:
+            self.parts.append([lassos_only(self.firsts, steps)])
+            self.tick(0.5 * sum(len(columns) for _, columns in steps) / grid.shape[1])
+            return
         firsts, roomy = {k: self.firsts[k] for k, _ in steps}, self.all_entries.crowding.roomy
         by_lam = at_hand(self.grams) or (
             self.max_stages > 1

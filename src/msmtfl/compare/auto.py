@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._data.copies import RepeatedSamplesWarning
 from .._data.tables import opened, warn_user
+from .._data.task_levels import has_levels
 from .._estimators.base import MultiTaskModel
 from .._estimators.classifier import MultiTaskClassifier
 from .._estimators.families import Family, Variant, family_of
@@ -113,6 +114,7 @@ class _Auto(MultiTaskModel):
             classify=self._classify,
             intercepts=self.intercepts,
             named=self.models is not None,
+            levels=has_levels(data.labels),
         )
         loss = loss_of(self)
         models = read_models(self.models, _able(known, X), loss)

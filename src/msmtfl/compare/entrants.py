@@ -10,6 +10,7 @@ import numpy as np
 
 from .._data.tables import choices_of, known_as, names_of, warn_user
 from .._data.task_data import TaskData
+from .._data.task_levels import has_levels
 from .._estimators.families import compared_variants
 from .._paths.validation.held_out import Split
 from .._runtime.checks import check_flag
@@ -24,19 +25,29 @@ def default_models(
     classify: bool = False,
     intercepts: str = "task",
     named: bool = False,
+    levels: bool = False,
 ) -> dict[str, Any]:
     """The paper's four models, the one with common values, and what an analyst would try first; all choose their parameters
     by cross-validation. Of classifiers the same, with the logistic loss. With `named` also those that take part only where
-    they are asked for by name."""
+    they are asked for by name, with `levels` those for tasks with several levels."""
     common = {"unknown_task": "mean", "cv": cv, "random_state": random_state}
     models = {
         name: family.search(**variant.options, **common, standardize=standardize or variant.scaling)
-        for name, (family, variant) in compared_variants(classify, named).items()
+        for name, (family, variant) in compared_variants(classify, named, levels).items()
     }
     for model in models.values():
         if "intercepts" in model.get_params() and model._can_share(intercepts):
             model.set_params(intercepts=intercepts)
     return models
+
+
+def for_levels(models: Any, data: TaskData, options: dict[str, Any], loss: str = "squared") -> dict[str, Any]:
+    """The models that take part by default where tasks have several levels."""
+    if models is not None or not has_levels(data.labels):
+        return {}
+    found = read_models(None, default_models(**options, levels=True), loss)
+    plain = default_models(**options)
+    return {name: model for name, model in found.items() if name not in plain}
 
 
 def shares(model: Any) -> bool:

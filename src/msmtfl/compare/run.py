@@ -41,6 +41,7 @@ from .entrants import (
     check_signature,
     classifies,
     default_models,
+    for_levels,
     read_models,
     shares,
     with_enough,
@@ -292,6 +293,7 @@ def run_comparison(
     if classify:
         alone = not any(shares(model) for model in chosen.values())
         classes, _, data = read_classes(X, y, **given, alone=alone)
+        chosen |= for_levels(models, data, {**options, "classify": True})
         kind = Classes(classes)
         number = isinstance(cv, (int, np.integer)) and cv >= 2
         if not alone:
@@ -300,6 +302,7 @@ def run_comparison(
             folds = class_folds(data, classes, int(cv), random_state, groups, alone)
     else:
         data = read_training(X, y, **given, survival=numbers.survival)
+        chosen |= for_levels(models, data, options, loss)
         if offset is not None:
             losses = {loss_of(model) for model in chosen.values()}
             linear = all(not is_loss(loss) or loss_named(loss).linear for loss in losses)

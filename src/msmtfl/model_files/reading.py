@@ -121,7 +121,7 @@ def _read_fitted(read: Reader, cls: type, nodes: dict[str, Node], single: bool) 
         whole = isinstance(places, np.ndarray) and places.dtype.kind in "iu" and places.ndim == 2 and len(places) == m
         inside = whole and bool(((places >= 0) & (places < len(lines))).all())
         need(inside, f"{part.places} does not name lines of {part.attribute} for every task")
-        shapes[part.attribute], out[part.lines], out[part.places] = (len(lines), d), lines, places
+        out[part.lines], out[part.places] = lines, places
     of_class: Shape = ()
     if "classes_" in nodes:
         classes = out["classes_"] = read.value(nodes["classes_"], "classes_")
@@ -130,6 +130,7 @@ def _read_fitted(read: Reader, cls: type, nodes: dict[str, Node], single: bool) 
         of_class = (len(classes),) if len(classes) > 2 else ()
     of_task: Shape = () if single else (m,)
     shapes |= {part.attribute: (*of_class, d) for part in family_of(cls).parts if part.common}
+    shapes |= {part.attribute: (len(out[part.lines]), *of_class, d) for part in family_of(cls).parts if part.lines}
     types = types_of_attributes()
     for key, node in nodes.items():
         allowed = bool(ATTRIBUTE.fullmatch(key)) and key not in (*APART, "learnable_")  # no method is named so

@@ -58,7 +58,7 @@ class Nested(AddTaskMixin):
 
     def _levels(self, problem: Problem) -> TaskLevels:
         """Those of the tasks, with a warning of what cannot be told apart."""
-        found = TaskLevels.of(problem.data.labels, self._level_names(), self.nested)
+        found = self._read_levels(problem, self.nested)
         single = [k for k, count in enumerate(found.counts.tolist()) if count == 1]
         if single and len(found.counts) > 1:
             name, value = found.names[single[0]], str(found.values[single[0]][0])
@@ -75,17 +75,25 @@ class Nested(AddTaskMixin):
         pairs = zip(solution.stages, points, strict=True)
         stages = tuple(replace(stage, coef=penalty.coefs(P)) for stage, P in pairs)
         super()._store(problem, replace(solution, stages=stages), penalty, coef=penalty.coefs(points[-1]))
-        levels = self._found_levels(problem)
-        self.coef_common_, self.coef_effects_ = points[-1][0].copy(), points[-1][1:].copy()
+        levels, K = self._found_levels(problem), problem.classes
+        lines = points[-1].reshape(-1, K, problem.d)
+        lines = lines[:, 0] if K == 1 else lines
+        self.coef_common_, self.coef_effects_ = lines[0].copy(), lines[1:].copy()
         self.effect_levels_ = np.repeat(np.array(levels.names, dtype=object), levels.counts)
         self.effect_values_ = label_array([value for values in levels.values for value in values.tolist()])
-        self.task_effects_ = levels.blocks[:, 1:] - 1
+        self.task_effects_ = replace(levels, classes=1).blocks[:, 1:] - 1
         self.lam_, self.lam_common_ = float(penalty.lams[-1]), float(penalty.lams[0])
         self.lam_upper_ = penalty.lams[1:-1].copy()
 
     def _found_levels(self, problem: Problem) -> TaskLevels:
         """The same as `_levels`, which has warned already."""
-        return TaskLevels.of(problem.data.labels, self._level_names(), bool(self.nested))
+        return self._read_levels(problem, bool(self.nested))
+
+    def _read_levels(self, problem: Problem, nested: bool | None) -> TaskLevels:
+        """Those of the tasks, of which each may stand for several classes."""
+        labels = getattr(problem.data, "of_classes", None)
+        found = TaskLevels.of(problem.data.labels if labels is None else labels, self._level_names(), nested)
+        return replace(found, classes=problem.classes)
 
     def _level_names(self) -> Any:
         """What the task columns are called, which the command names in one text."""
@@ -97,7 +105,7 @@ class Nested(AddTaskMixin):
     def _warn(self, solution: Solution, problem: Problem) -> None:
         super()._warn(solution, problem)
         undetermined = any(map(len, solution.stages[-1].ambiguous))
-        if undetermined and self.lam_common_ == 0.0 and problem.m > 1:
+        if undetermined and self.lam_common_ == 0.0 and problem.m > problem.classes:
             warn_user(
                 "the samples of all tasks together do not determine the common values: features are dependent, or there are "
                 "more of them than samples. One of several solutions is returned. Give lam_common > 0, or let NestedMTLCV "
@@ -145,7 +153,7 @@ class Nested(AddTaskMixin):
         Returns
         -------
         dict of ndarray of shape (d,)
-            The effects by value, in the order of `features_`.
+            The effects by value, in the order of `features_`; (K, d) with K > 2 classes.
         """
         check_is_fitted(self, "coef_effects_")
         names = list(dict.fromkeys(self.effect_levels_.tolist()))
@@ -165,31 +173,34 @@ class Nested(AddTaskMixin):
         -------
         dict of ndarray of shape (d,)
             By level, from the widest on: the standard deviations, over the tasks, of the effects of their
-            values, in the order of `features_`.
+            values, in the order of `features_`; (K, d) with K > 2 classes.
         """
         check_is_fitted(self, "coef_effects_")
         names = list(dict.fromkeys(self.effect_levels_.tolist()))
-        effects = self.coef_effects_[self.task_effects_]  # (m, L, d)
+        effects = self.coef_effects_[self.task_effects_]  # (m, L, d), of K > 2 classes (m, L, K, d)
         return {name: effects[:, k].std(axis=0) for k, name in enumerate(names)}
 
     def _line_of(self, label: Any, coef: Floats, intercept: Floats, means: Floats) -> tuple[Floats, Floats]:
-        """The coefficients (d,) and the intercept of a new task, by what is known of its levels: what is common, the effects
-        of the values that are known, and intercepts by level in the same way."""
+        """The coefficients (K, d) and the intercepts (K,) of a new task, by what is known of its levels: what is common, the
+        effects of the values that are known, and intercepts by level in the same way."""
         effects = self._effects_of(label)
         w = self.coef_common_ + sum(
             (self.coef_effects_[at] for at in effects if at >= 0), np.zeros_like(self.coef_common_)
         )
+        w = w.reshape(coef.shape[1:])
         if not self.fit_intercept:
-            return w, np.zeros(1)
-        levels = intercept[:, 0] + ((coef[:, 0] - w) * means).sum(axis=1)  # of tasks with these coefficients
-        base = np.full(len(levels), levels.mean())
-        own = float(base[0])
+            return w, np.zeros(len(w))
+        levels = intercept + np.einsum("mkd,md->mk", coef - w, means)  # of tasks with these coefficients
+        base = np.tile(levels.mean(axis=0), (len(levels), 1))
+        own = base[0].copy()
         for k, at in enumerate(effects):
-            apart, codes = levels - base, self.task_effects_[:, k]
-            mean = np.bincount(codes, apart) / np.maximum(np.bincount(codes), 1)
+            codes = self.task_effects_[:, k]
+            sums = np.zeros((len(self.coef_effects_), len(w)))
+            np.add.at(sums, codes, levels - base)
+            mean = sums / np.maximum(np.bincount(codes, minlength=len(sums)), 1)[:, None]
             base = base + mean[codes]
-            own += float(mean[at]) if at >= 0 else 0.0
-        return w, np.array([own])
+            own += mean[at] if at >= 0 else 0.0
+        return w, own
 
     # ------------------------------------------------------------------ one more task
 
@@ -201,7 +212,7 @@ class Nested(AddTaskMixin):
         return 0.0 if self.kind == RIDGE else 1.0
 
     def _ridge_lam(self, problem: Problem) -> float:
-        return float(2.0 * self.lam_ / problem.designs[0].n) if self.kind == RIDGE else 0.0
+        return float(2.0 * self.lam_ / (problem.classes * problem.designs[0].n)) if self.kind == RIDGE else 0.0
 
     def _penalty_given(self, problem: Problem) -> ConcaveEntries | ConcaveRows:
         if self.kind == RIDGE:
@@ -211,6 +222,7 @@ class Nested(AddTaskMixin):
     def _append_parts(self, own: Floats, problem: Problem) -> None:
         label = self.tasks_.tolist()[-1]
         effects, (names, parts) = self._effects_of(label), self._values_of(label)
+        own = own if self.coef_effects_.ndim == 2 else own[None]
         for k, at in enumerate(effects):
             last = k == len(names) - 1
             if at >= 0 and not last:
@@ -220,7 +232,7 @@ class Nested(AddTaskMixin):
             line = own if last else np.zeros_like(own)
             line, value = (line, parts[k]) if at < 0 else (line + self.coef_effects_[at], label)
             effects[k] = len(self.effect_levels_)
-            self.coef_effects_ = np.vstack([self.coef_effects_, line])
+            self.coef_effects_ = np.concatenate([self.coef_effects_, line])
             self.effect_levels_ = np.append(self.effect_levels_, names[k])
             self.effect_values_ = label_array([*self.effect_values_.tolist(), value])
         self.task_effects_ = np.vstack([self.task_effects_, effects])

@@ -11,9 +11,10 @@ from ..._objective.losses import loss_named
 from ..._objective.penalties import ConcaveRows
 from ..._paths.families.nested_path import NestedGrid
 from ..families import LAM, Family, Formula, Part, Strength, Variant, at_once
-from ..fitted import loss_of
+from ..fitted import name_of_loss
 from ..words.formula_texts import letters
 from ..words.grid_words import GridWords, Levels, Results, number
+from .classifiers import NestedMTLClassifier, NestedMTLClassifierCV
 from .effects import nested_coef
 from .fit import NestedMTL
 from .search import NestedMTLCV
@@ -56,7 +57,7 @@ NESTED = GridWords(
 
 
 def of_nested(model: Any) -> Formula:
-    loss, ridge = loss_named(loss_of(model)), model.kind == RIDGE
+    loss, ridge = loss_named(name_of_loss(model)), model.kind == RIDGE
     names = list(dict.fromkeys(model.effect_levels_.tolist()))
     strengths = [*model.lam_upper_.tolist(), model.lam_]
     symbols = ["λ" if k == len(names) - 1 else "λᵤ" if len(names) == 2 else f"λᵤ{k + 1}" for k in range(len(names))]
@@ -73,13 +74,15 @@ def of_nested(model: Any) -> Formula:
             sums.append(f"u({name})")
             text = norm.format("u") if np.isinf(theta) else "Σⱼ min(‖uʲ‖₁, θ)"
             terms.append(f"{symbol}{over} Σ over {name} {text}" if np.isinf(theta) else f"{symbol} {text} of {name}")
-    share = loss.text.format(m="m")
+    several = len(getattr(model, "classes_", ())) > 2
     if ridge:
         first, _, rest = loss.text.replace("({m} nᵢ)", "N").partition(" ")
         text = f"{first} Σᵢ {rest}"
     else:
-        text = f"Σᵢ {share}"
-    notes = [f"wᵢ = {' + '.join(sums)}" + (", N samples in all" if ridge else "")]
+        text = ("Σᵢₖ " if several else "Σᵢ ") + loss.text.format(m="m K" if several else "m")
+    notes = [f"wᵢ = {' + '.join(sums)}" + (", for each class against the rest" if several else "")]
+    if ridge:
+        notes[0] += ", N samples in all" + (", counted once per class" if several else "")
     if np.isfinite(theta):
         notes.append(f"θ = {number(theta)}")
     if loss.note:
@@ -100,44 +103,58 @@ def levels_in_words(model: Any) -> str:
     return f"What differs between the effects of tasks is, by level: {', '.join(shares)} (of its variance)."
 
 
+REGRESSION = Family(
+    title="nested: what all tasks have in common, and effects of every level, as of regions and schools",
+    fit=NestedMTL,
+    search=NestedMTLCV,
+    variants=(
+        Variant(
+            "nested",
+            "sums over levels of tasks (--task region,school), sparse",
+            place=13,
+            when_named=True,
+            when_levels=True,
+        ),
+        Variant(
+            "nested-ridge",
+            "sums over levels of tasks with ridges only: random effects",
+            options={"kind": "ridge"},
+            place=14,
+            when_named=True,
+            when_levels=True,
+        ),
+    ),
+    formula=of_nested,
+    strengths=(
+        LAM,
+        Strength("lam_common", "λ_c", optional=True, may_be_inf=True),
+    ),
+    by_default=(("lam", "lam_common"),),
+    chosen="λ and ratios",
+    parts=(
+        Part("coef_common_", "Common value", "what a task would have of which nothing is known", common=True),
+        Part(
+            "coef_effects_",
+            "Largest effect",
+            "the largest over the values of all levels, in size",
+            lines="effect_levels_",
+            places="task_effects_",
+        ),
+    ),
+    more=("lam_upper_", "effect_values_"),
+    about=levels_in_words,
+    grid=NESTED,
+    grid_attributes=("strengths_",),
+    coef_on=at_once(nested_coef),
+    selects=lambda model: "" if getattr(model, "kind", SPARSE) == RIDGE else "entries",
+    has_largest=False,
+)
+
 FAMILIES = (
-    Family(
-        title="nested: what all tasks have in common, and effects of every level, as of regions and schools",
-        fit=NestedMTL,
-        search=NestedMTLCV,
-        variants=(
-            Variant("nested", "sums over levels of tasks (--task region,school), sparse", place=13, when_named=True),
-            Variant(
-                "nested-ridge",
-                "sums over levels of tasks with ridges only: random effects",
-                options={"kind": "ridge"},
-                place=14,
-                when_named=True,
-            ),
-        ),
-        formula=of_nested,
-        strengths=(
-            LAM,
-            Strength("lam_common", "λ_c", optional=True, may_be_inf=True),
-        ),
-        by_default=(("lam", "lam_common"),),
-        chosen="λ and ratios",
-        parts=(
-            Part("coef_common_", "Common value", "what a task would have of which nothing is known", common=True),
-            Part(
-                "coef_effects_",
-                "Largest effect",
-                "the largest over the values of all levels, in size",
-                lines="effect_levels_",
-                places="task_effects_",
-            ),
-        ),
-        more=("lam_upper_", "effect_values_"),
-        about=levels_in_words,
-        grid=NESTED,
-        grid_attributes=("strengths_",),
-        coef_on=at_once(nested_coef),
-        selects=lambda model: "" if getattr(model, "kind", SPARSE) == RIDGE else "entries",
-        has_largest=False,
+    REGRESSION,
+    REGRESSION.for_classes(
+        "nested, for classes: what all tasks have in common, and effects of every level",
+        NestedMTLClassifier,
+        NestedMTLClassifierCV,
     ),
 )

@@ -36,6 +36,7 @@ LARGEST, SMALLEST = 1e3, 1e-3
 RIDGE_UPPERS = (0.01, 0.1, 1.0, 10.0, np.inf)
 RIDGE_COMMONS = (1e-3, 1e-2, 1e-1)
 CROWDED = 2
+OF_A_SIDE = 10  # samples for every feature that the rarer side of two classes needs to be fitted without a penalty
 
 
 def penalty_at(problem: Problem, levels: TaskLevels, kind: str, lams: ArrayLike, theta: float = np.inf) -> LevelPenalty:
@@ -47,7 +48,7 @@ def penalty_at(problem: Problem, levels: TaskLevels, kind: str, lams: ArrayLike,
         np.add.at(squares, of_part, of_tasks.T**2)
         np.add.at(members, of_part, 1.0)
     factors = np.sqrt(squares / members)
-    factors[0] = problem.common_factors
+    factors[: levels.classes] = problem.common_factors
     free = (of_tasks == 0.0).all(axis=1)  # these features are found in the effects of the last level
     last = np.isin(np.arange(height), blocks[:, -1])
     factors[np.ix_(~last, free)] = np.inf
@@ -141,7 +142,7 @@ def nested_grid(
     chosen = list(product(upper, repeat=count - 1))
     if kind == RIDGE:
         return _ridge_grid(problem, levels, lams, commons, chosen)
-    few = counted(problem)[1].sum() <= CROWDED * problem.d
+    few = _crowded(problem)
     ratios = np.unique(read_ratios(COMMONS[int(few) :] if commons is None else commons, "lam_commons", ends=True))
     unit = units_of(levels, kind)
     columns = [np.array([common, *above, 1.0]) * unit for common, above in product(ratios, chosen)]
@@ -155,6 +156,18 @@ def nested_grid(
     return NestedGrid(kind, levels, np.stack(paths, axis=1))
 
 
+def _crowded(problem: Problem) -> bool:
+    """Whether what is common needs a penalty, as there are too few samples for every feature. Classes that features separate
+    have no un-penalised fit, which is likely where the rarer side has few samples."""
+    if counted(problem)[1].sum() <= CROWDED * problem.d * problem.classes:
+        return True
+    if problem.error != "log_loss":
+        return False
+    n, ones = np.array([design.n for design in problem.designs]), np.array([one.mean for one in problem.data.targets])
+    sides = np.stack([n * ones, n * (1.0 - ones)]).reshape(2, -1, problem.classes).sum(axis=1)
+    return bool(sides.min() <= OF_A_SIDE * problem.d)
+
+
 def _ridge_grid(
     problem: Problem, levels: TaskLevels, lams: ArrayLike, commons: ArrayLike | None, chosen: Sequence[Any]
 ) -> NestedGrid:
@@ -164,7 +177,7 @@ def _ridge_grid(
     else:
         found = -np.sort(-np.unique(read_ratios(lams, "lams")))
     if commons is None:
-        ridges = np.zeros(1) if counted(problem)[1].sum() > CROWDED * problem.d else of_all * np.array(RIDGE_COMMONS)
+        ridges = of_all * np.array(RIDGE_COMMONS) if _crowded(problem) else np.zeros(1)
     else:
         ridges = np.unique(read_ratios(commons, "lam_commons", ends=True))
     paths = [

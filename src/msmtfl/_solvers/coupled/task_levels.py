@@ -192,9 +192,10 @@ class _System:
                     if p <= q:
                         self.pairs[p, q] = self.pairs[p, q] + G if (p, q) in self.pairs else G
         self.c = stacked.c.reshape(stacked.height, d)
-        sizes = np.bincount(stacked.blocks[:, 1:].ravel(), minlength=stacked.height)
+        sizes = np.bincount(stacked.blocks.ravel(), minlength=stacked.height)
+        of_all = np.isin(np.arange(stacked.height), stacked.blocks[:, 0])
         # those of which there are most first: a value that few tasks have meets few others
-        self.order = [int(block) for block in np.argsort(sizes[1:], kind="stable") + 1] + [0]
+        self.order = np.lexsort((sizes, of_all)).tolist()
 
     def solve(self, ridges: Floats) -> Floats:
         """(points, height, d), for the second derivatives of the ridge (points, height, d), inf where an entry is 0."""

@@ -1,0 +1,557 @@
+"""Sums over levels of tasks for classes; with and without search."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..class_scores import LOG_LOSS
+from ..classifier import ClassifierFit, ClassifierSearch
+from .fit import NestedFit
+from .search import NestedSearch
+
+
+class NestedMTLClassifier(ClassifierFit, NestedFit):
+    r"""Models of classes for tasks with levels, as schools of regions, or drugs in hospitals.
+
+    The coefficients of a task are the sum of what is common to all tasks and of an effect of its value at
+    every level (see :class:`NestedMTL`), in logistic regressions. With two levels, regions r and schools s, and
+    with kind="sparse",
+
+    .. math::
+        \min \sum_{i=1}^m \frac{2}{m n_i} \sum_r [\log(1 + e^{f_r}) - y_r f_r] + \lambda_c \|b\|_1
+             + \lambda_u \sum_r \|u_r\|_1 + \lambda \sum_s \|v_s\|_1, \qquad f_r = x_r'(b + u_{r(i)} + v_{s(i)}) + a_i
+
+    for y 0 or 1; with kind="ridge" penalties are squares, and every sample counts the same. It is solved by Newton
+    steps around the solver of the squared error, and certified. With K > 2 classes each is told from the rest,
+    and parts have coefficients for each of them: `coef_common_` is (K, d) then, `coef_effects_` (V, K, d), and
+    m counts every task once per class.
+
+    Parameters
+    ----------
+    lam : float, optional
+        Strength of the penalty on the effects of the last level. By default, with kind="sparse", 0.1
+        times what leaves all coefficients at 0, and with kind="ridge" the mean sum of squares of a
+        column in a task: values to start from, not a choice.
+    lam_common : float, optional
+        Strength of the penalty on what is common to all tasks; it may be inf: nothing is. By default
+        0 with kind="ridge", and with kind="sparse" lam times the root of the number of values of the
+        last level, at which noise has the same chance in both.
+    lam_upper : float or array-like, optional
+        Strengths of the penalties on the effects of the levels above the last one, from the widest
+        on, or one for all of them; inf leaves a level out. By default lam times the root of the number of values of the
+        last level per value of the level; with kind="ridge" lam itself.
+    kind : {"sparse", "ridge"}, default="sparse"
+        The penalty: absolute values, which leave most effects at 0, or squares.
+    theta : float, default=inf
+        Norm of a feature's effects at a level, over its values, from which they are free.
+    max_stages : int, default=10
+        The largest number of stages; with 1 the model is the lasso.
+    nested : bool, optional
+        Whether a value of a level belongs to those of the levels above it, so that school "1" of
+        one region is another one than school "1" of the next. By default, and with False, it is
+        the same value everywhere (levels are crossed); by default with a warning if one occurs
+        under several.
+    task_column : str, int or list, optional
+        The column of X that identifies the task, or the columns of its levels, from the widest
+        on. Without it the tasks are given to `fit` as `task`.
+    class_weight : dict {class: weight} or "balanced", optional
+        Weights of the classes, which multiply the weights of the samples. "balanced": in
+        every task all classes weigh the same, n_i in all.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    penalty_factors : array-like of shape (d,) or (d, m), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded.
+    tol : float, default=1e-8
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
+    max_iter : int, optional
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn. "common": with what is common to all tasks and the effects of those
+        values of its levels that are known; the intercept is found in the same way. "mean": with
+        the mean coefficients of the known tasks. "similar": with their mean weighted by
+        exp(-D_i / D), where D_i is how far the means of the features in the samples to be
+        predicted are from those of task i (the mean square of the differences in standard
+        deviations), and D the distance of a known task to the nearest other one, in the median.
+    n_jobs : int, optional
+        Number of threads, which work on tasks side by side. The result is the same to the
+        bit.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The classes, sorted.
+    coef_ : ndarray of shape (m, d)
+        Coefficients of the log-odds of the second class, what is common plus the effects of the
+        task's levels; (d,) if the model was fitted without tasks.
+    coef_common_ : ndarray of shape (d,)
+        What is common to all tasks, b.
+    coef_effects_ : ndarray of shape (V, d)
+        The effects of all values of all levels, one level after the other.
+    effect_levels_ : ndarray of shape (V,)
+        The level of every line of `coef_effects_`.
+    effect_values_ : ndarray of shape (V,)
+        The value of every line of `coef_effects_`.
+    task_effects_ : ndarray of int of shape (m, L)
+        The lines of `coef_effects_` that every task has, one for each level.
+    lam_ : float
+        The strength of the penalty that was used.
+    lam_common_ : float
+        The strength of what is common that was used.
+    lam_upper_ : ndarray of shape (L - 1,)
+        The strengths of the levels above the last one that were used.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,)
+        Share of the second class in the training samples of every task.
+    target_sd_ : ndarray of shape (m,)
+        Standard deviation of the 0/1 indicator of that class.
+    stages_ : list of Stage
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+    n_stages_ : int
+        Number of stages.
+    n_iter_ : int
+        Number of Newton steps of the solver, over all stages.
+    certificate_ : Certificate
+        What is proven about the fit; print it for the answer in words.
+    converged_ : bool
+        Whether the fit is certified to have come to its end.
+    stopping_reason_ : str
+        Why the stages ended, in words.
+    objective_ : float
+        The value of what is minimised, loss plus penalty.
+    dual_gap_ : float
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
+    row_norms_ : ndarray of shape (d,)
+        For every feature the norm of its coefficients over all tasks: the sum over tasks of
+        f_ji |w_ji|, with f the penalty factors.
+    row_slopes_ : ndarray of shape (d,)
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The norms of the features in the order of the columns of X; a column that identifies
+        the task gets the largest.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import NestedMTLClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X, school = rng.standard_normal((800, 3)), np.repeat(np.arange(20), 40)
+    >>> region = np.where(school < 10, "north", "south")
+    >>> f = X[:, 0] + np.where(region == "north", 2.0, -2.0) * X[:, 2]
+    >>> y = np.where(f + rng.logistic(size=800) > 0, "ill", "well")
+    >>> model = NestedMTLClassifier(kind="ridge").fit(X, y, task=np.column_stack([region, school]))
+    >>> model.classes_.tolist(), bool(model.effects("level 1")["south"][2] > 0.5)
+    (['ill', 'well'], True)
+    """
+
+    def __init__(
+        self,
+        lam=None,
+        lam_common=None,
+        *,
+        lam_upper=None,
+        kind="sparse",
+        theta=np.inf,
+        max_stages=10,
+        nested=None,
+        task_column=None,
+        class_weight=None,
+        fit_intercept=True,
+        standardize=False,
+        penalty_factors=None,
+        tol=1e-8,
+        max_iter=None,
+        unknown_task="error",
+        n_jobs=None,
+        intercepts="task",
+        bounds=None,
+        feature_groups=None,
+        unknown_category="error",
+    ):
+        self.lam = lam
+        self.lam_common = lam_common
+        self.lam_upper = lam_upper
+        self.kind = kind
+        self.theta = theta
+        self.max_stages = max_stages
+        self.nested = nested
+        self.task_column = task_column
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.penalty_factors = penalty_factors
+        self.tol = tol
+        self.max_iter = max_iter
+        self.unknown_task = unknown_task
+        self.n_jobs = n_jobs
+        self.intercepts = intercepts
+        self.bounds = bounds
+        self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
+
+
+class NestedMTLClassifierCV(ClassifierSearch, NestedSearch):
+    """NestedMTLClassifier with its strengths chosen by cross-validation.
+
+    Along a column of the grid all strengths fall together; columns differ in the ratios of the levels'
+    strengths. Ratios of inf, without effects of the upper levels, are among them, so that the flat model
+    takes part. The grid is solved on every training fold; the model is then fitted to all data at the point
+    that was chosen.
+
+    Parameters
+    ----------
+    lams : int or array-like of shape (K,), default=20
+        How many values of lam, the strength of the last level, the grid has, geometrically spaced;
+        or the values themselves, in any order. With kind="sparse" they fall from what leaves all
+        coefficients at 0, with kind="ridge" from 1000 to 0.001 times the mean sum of squares of a
+        column in a task.
+    kind : {"sparse", "ridge"}, default="sparse"
+        The penalty: absolute values, which leave most effects at 0, or squares.
+    lam_uppers : array-like, optional
+        Ratios of the strengths of the levels above the last one to lam, which may be inf. With
+        kind="sparse" they are in units at which noise has the same chance in all levels, by
+        default 0.3, 1 and inf; with kind="ridge" by default 0.01, 0.1, 1, 10 and inf. With more than
+        one such level all combinations are tried.
+    lam_commons : array-like, optional
+        With kind="sparse" ratios of lam_common to lam in the same units, by default 0 (if there are
+        more than two samples for every feature), 0.2 and 1, and a column of separate lassos. With
+        kind="ridge" ridges on what is common: by default 0, or, if there are not more than two
+        samples for every feature, 0.001, 0.01 and 0.1 times the mean over features of the sum of
+        squares of a column over all tasks.
+    lam_min_ratio : float, optional
+        With kind="sparse" and a number of lams: the smallest lam over the largest, by default
+        0.01.
+    cv : int, splitter or iterable of (train, test), default=5
+        The folds. A number means that many folds stratified by task and class. Every
+        training fold needs samples of every class of every task.
+    scoring : scorer name or callable, default="neg_log_loss"
+        What is compared on the samples held out, all tasks together; greater is better:
+        "neg_log_loss", "accuracy", "roc_auc" ("roc_auc_ovr" with more than two classes) or
+        any scorer of scikit-learn. With a 2-D y only "neg_log_loss". Held-out log-losses
+        use the class weights, too.
+    selection : {"min", "1se", "aic", "bic", "ebic"}, default="min"
+        How the point of the grid is chosen. "min": the best mean score. "1se": the simplest
+        model within one standard error of it (the fewest features, then the fewest
+        coefficients, then the largest lam). The others are information criteria, which need
+        no folds. "aic" and "bic" charge for degrees of freedom, which are known where the
+        penalty is convex: so they compare the points without a cap, and are NaN at the
+        others. "ebic" charges for the search as well, and compares all points.
+    nested : bool, optional
+        Whether a value of a level belongs to those of the levels above it, so that school "1" of
+        one region is another one than school "1" of the next. By default, and with False, it is
+        the same value everywhere (levels are crossed); by default with a warning if one occurs
+        under several.
+    task_column : str, int or list, optional
+        The column of X that identifies the task, or the columns of its levels, from the widest
+        on. Without it the tasks are given to `fit` as `task`.
+    class_weight : dict {class: weight} or "balanced", optional
+        Weights of the classes, which multiply the weights of the samples. "balanced": in
+        every task all classes weigh the same, n_i in all.
+    fit_intercept : bool, default=True
+        Whether every task has an intercept, which is not penalised.
+    standardize : bool, default=False
+        Whether every task's columns are penalised as if they were scaled to unit standard
+        deviation. Coefficients stay in the data's units.
+    penalty_factors : array-like of shape (d,) or (d, m), optional
+        Factors f of the penalty: a feature's norm is the sum over tasks of f_ji |w_ji|. 0:
+        the coefficient is never penalised; inf: the feature is excluded.
+    tol : float, default=1e-8
+        The relative duality gap that every stage must reach. Solves are exact: 1e-10 and
+        less is usual.
+    max_iter : int, optional
+        Limit on the rounds of a stage's solver. The default is far more than it needs.
+    unknown_task : {"error", "mean", "common", "similar"}, default="error"
+        What `predict` does with a label that was not in the training data: raise an error, or
+        predict and warn. "common": with what is common to all tasks and the effects of those
+        values of its levels that are known; the intercept is found in the same way. "mean": with
+        the mean coefficients of the known tasks. "similar": with their mean weighted by
+        exp(-D_i / D), where D_i is how far the means of the features in the samples to be
+        predicted are from those of task i (the mean square of the differences in standard
+        deviations), and D the distance of a known task to the nearest other one, in the median.
+    random_state : int, RandomState instance or None, default=0
+        The source of randomness that deals out the samples when `cv` is a number.
+    n_jobs : int, optional
+        Number of threads, which work on folds side by side. The result is the same to
+        rounding. With squared errors and fewer than 256 features a search stays on one thread,
+        where it is faster.
+    memory_budget : float, optional
+        Bytes that Gram matrices may take; by default 1 GiB.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+    intercepts : {"task", "shrunk", "common"}, default="task"
+        How intercepts share. "task": every task has its own, which knows nothing of the
+        others. "shrunk": random intercepts. A task's level, its linear predictor at the mean
+        of all samples, is drawn to a common level, as strongly as `level_ridge_` samples
+        there would draw it; the fewer samples a task has, the more. Level and strength are
+        estimated from the training samples (of every fold anew), whatever the penalty is.
+        Tasks with one sample, one class or counts that are all 0 have a finite fit then.
+        "common": one intercept for all tasks.
+    bounds : pair (low, high), optional
+        Bounds of the coefficients, which this model does not know yet: anything but None is
+        an error.
+    feature_groups : mapping, optional
+        Groups of features, which this model does not know: anything but None is an error.
+    unknown_category : {"error", "baseline"}, default="error"
+        What `predict` does with a category of a categorical column that was not in the training
+        data: raise an error, or count the sample as none of the known categories, so that the
+        column adds nothing to its linear predictor.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The classes, sorted.
+    lam_ : float
+        The strength of the penalty that was used.
+    lam_common_ : float
+        The strength of what is common that was chosen.
+    lam_upper_ : ndarray of shape (L - 1,)
+        The strengths of the levels above the last one that were chosen.
+    strengths_ : ndarray of shape (K, L, 1 + levels)
+        The strengths at the points of the grid: of what is common, and of the levels from the
+        widest on.
+    coef_ : ndarray of shape (m, d)
+        Coefficients of the log-odds of the second class, what is common plus the effects of the
+        task's levels; (d,) if the model was fitted without tasks.
+    coef_common_ : ndarray of shape (d,)
+        What is common to all tasks, b.
+    intercept_ : ndarray of shape (m,)
+        Intercepts of the tasks; a float if the model was fitted without tasks.
+    common_level_ : float
+        If intercepts share only: the common level, which is the linear predictor at
+        `level_at_` of a task of which nothing else is known; with intercepts="common" the
+        intercept of all tasks. (With K > 2 classes K numbers.)
+    level_at_ : ndarray of shape (d,)
+        If intercepts share only: the sample at which levels are compared, the mean of all
+        training samples; with intercepts="common" zeros.
+    level_ridge_ : float
+        If intercepts share only: how many samples at the common level weigh as much as
+        what draws a task's level to it: a task of so many samples is half its own. inf with
+        intercepts="common". (With K > 2 classes K numbers.)
+    tasks_ : ndarray of shape (m,)
+        Labels of the tasks, in the order of the first axis of `coef_`.
+    features_ : ndarray of shape (d,)
+        Names of the features, in the order of the last axis of `coef_`.
+    n_features_in_ : int
+        Number of columns of X in `fit`, the column that identifies the task included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X in `fit`. There is no such attribute if X had no names
+        that are text.
+    uses_offset_ : bool
+        Whether the model was fitted with an offset, so that `predict` needs one.
+    categories_ : dict
+        If the table had categorical columns only: the levels of each of them, in the order of
+        their features, which are named column=level.
+    n_samples_ : ndarray of shape (m,)
+        Number of training samples of every task.
+    n_fitted_tasks_ : int
+        Number of tasks of the fit, those that were added later not counted.
+    target_mean_ : ndarray of shape (m,)
+        Share of the second class in the training samples of every task.
+    target_sd_ : ndarray of shape (m,)
+        Standard deviation of the 0/1 indicator of that class.
+    best_point_ : tuple of int
+        The place (k, l) of the choice in the grid.
+    best_index_ : int
+        The place of the choice in `cv_results_`.
+    best_score_ : float
+        The mean score of the choice (with an information criterion minus its value). It is
+        the best of many on the same folds, so it is no estimate of the score on new data.
+    cross_fitted_score_ : float
+        An estimate of the score on new data: the mean score of the folds, each at the point
+        that the other folds choose.
+    n_splits_ : int
+        Number of folds; 0 with an information criterion.
+    held_out_ : HeldOutScores
+        What `predict_interval` is made of: the errors of samples that folds held out, and
+        the coefficients without each fold. Only where samples were given and folds decide.
+    cv_results_ : dict of arrays
+        One entry per point of the grid, lam outermost, ready for a table: lam, theta,
+        theta_ratio, n_rows (features used in any task), n_entries (coefficients that are
+        not 0), n_stages, eligible, mean_test_score, std_test_score, se_test_score,
+        rank_test_score, split0_test_score, ...; test_mse (test_deviance, if that is the
+        scoring) and test_weight hold an array (folds, m) per point. Without folds the
+        criterion stands in place of scores, NaN where it is not known. A point is
+        `eligible`, and has scores, where every fold and all data were solved just as
+        :class:`MSMTFL` solves them. A search stops short of stages that would leave more
+        features un-penalised than most tasks have independent samples: such points have NaN
+        and are not chosen.
+    surface_ : Surface
+        The solutions at all points of the grid, on all data; ``surface_.coef(k, l)`` has
+        the coefficients of one.
+    stages_ : list of Stage
+        The stages, each with stage (its number), coef, objective, free_rows (the features
+        that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.
+    n_stages_ : int
+        Number of stages.
+    n_iter_ : int
+        Number of Newton steps of the solver, over all stages.
+    certificate_ : Certificate
+        What is proven about the fit; print it for the answer in words.
+    converged_ : bool
+        Whether the fit is certified to have come to its end.
+    stopping_reason_ : str
+        Why the stages ended, in words.
+    objective_ : float
+        The value of what is minimised, loss plus penalty.
+    dual_gap_ : float
+        Relative duality gap of the last stage: an upper bound on how far its solution is
+        from optimal.
+    row_norms_ : ndarray of shape (d,)
+        For every feature the norm of its coefficients over all tasks: the sum over tasks of
+        f_ji |w_ji|, with f the penalty factors.
+    row_slopes_ : ndarray of shape (d,)
+        What the last stage left of the penalty on a feature: 0 where the feature is free, 1
+        where it is penalised in full.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The norms of the features in the order of the columns of X; a column that identifies
+        the task gets the largest.
+    feature_means_ : ndarray of shape (m, d)
+        Means of the features over the training samples of every task, by which
+        unknown_task="similar" knows how similar tasks are.
+    feature_sd_ : ndarray of shape (d,)
+        Standard deviations of the features within tasks, pooled over the tasks in which a
+        feature varies; 0 where it never does. A coefficient times it is the effect of one
+        standard deviation.
+    learnable_ : ndarray of bool of shape (m, d)
+        Where a feature varies within a task; elsewhere its effect cannot be told from the
+        intercept.
+    task_level_features_ : ndarray
+        Names of the features that are constant within every task and differ only between
+        tasks. A coefficient of 0 says nothing about their effect, and `fit` warns of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from msmtfl import NestedMTLClassifierCV
+    >>> rng = np.random.default_rng(0)
+    >>> X, school = rng.standard_normal((600, 3)), np.repeat(np.arange(12), 50)
+    >>> region = np.where(school < 6, "north", "south")
+    >>> f = X[:, 0] + np.where(region == "north", 2.0, -2.0) * X[:, 2]
+    >>> y = np.where(f + rng.logistic(size=600) > 0, "ill", "well")
+    >>> model = NestedMTLClassifierCV(6, kind="ridge", cv=3).fit(X, y, task=np.column_stack([region, school]))
+    >>> model.score(X, y, task=np.column_stack([region, school])) > 0.7
+    True
+    """
+
+    def __init__(
+        self,
+        lams=20,
+        *,
+        kind="sparse",
+        lam_uppers=None,
+        lam_commons=None,
+        lam_min_ratio=None,
+        cv=5,
+        scoring=LOG_LOSS,
+        selection="min",
+        nested=None,
+        task_column=None,
+        class_weight=None,
+        fit_intercept=True,
+        standardize=False,
+        penalty_factors=None,
+        tol=1e-8,
+        max_iter=None,
+        unknown_task="error",
+        random_state=0,
+        n_jobs=None,
+        memory_budget=None,
+        verbose=False,
+        intercepts="task",
+        bounds=None,
+        feature_groups=None,
+        unknown_category="error",
+    ):
+        self.lams = lams
+        self.kind = kind
+        self.lam_uppers = lam_uppers
+        self.lam_commons = lam_commons
+        self.lam_min_ratio = lam_min_ratio
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.nested = nested
+        self.task_column = task_column
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.penalty_factors = penalty_factors
+        self.tol = tol
+        self.max_iter = max_iter
+        self.unknown_task = unknown_task
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.memory_budget = memory_budget
+        self.verbose = verbose
+        self.intercepts = intercepts
+        self.bounds = bounds
+        self.feature_groups = feature_groups
+        self.unknown_category = unknown_category
