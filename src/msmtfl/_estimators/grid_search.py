@@ -19,7 +19,8 @@ from .._objective.penalties import Penalty
 from .._objective.problem import Problem
 from .._paths.conformal import held_out_scores
 from .._paths.early_stopping import FoldRun, Front, search
-from .._paths.solutions import Refitted, Solutions, StagedSolutions
+from .._paths.refitted import Refitted
+from .._paths.solutions import Solutions, StagedSolutions
 from .._paths.validation.choice import choose, standard_errors
 from .._paths.validation.cross_validation import fold_scores
 from .._paths.validation.errors import HeldOut

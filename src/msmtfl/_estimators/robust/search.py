@@ -11,7 +11,7 @@ from ..._data.designs import Floats
 from ..._objective.problem import Problem
 from ..._objective.task_norms import TaskNorms
 from ..._paths.families.robust_path import ARMUL, RobustGrid, RobustPaths, RobustSurface, deviation_max, robust_grid
-from ..._paths.solutions import Refitted
+from ..._paths.refitted import Refitted
 from ..._runtime.checks import check_count
 from ..._runtime.progress import Progress, with_callbacks
 from ..._solvers.solvers import ROBUST, solver_for, task_norms_for

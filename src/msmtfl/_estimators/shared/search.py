@@ -10,7 +10,7 @@ from ..._data.designs import Floats
 from ..._objective.common_penalty import CappedDeviations
 from ..._objective.problem import Problem
 from ..._paths.families.common_path import SharedGrid, SharedPaths, SharedSurface, shared_grid
-from ..._paths.solutions import Refitted
+from ..._paths.refitted import Refitted
 from ..._runtime.checks import check_count
 from ..._runtime.progress import Progress, with_callbacks
 from ..._solvers.solvers import COMMON, common_for, solver_for
