@@ -28,6 +28,13 @@ def test_fits_that_left_the_range_of_floats_once(seed):
     assert not fuzz_fits.run(seed).failures
 
 
+@pytest.mark.parametrize("seed", [13_028_638, 13_037_454, 13_045_972])
+def test_fits_that_were_wrong_or_warned_once(seed):
+    """Of the first the sum of squared residuals is lost in statistics: a gap of 2e-12 was claimed where 2.5e-3 is left. The
+    others have factors of 1e-90, whose squares left the range of floats."""
+    assert not fuzz_fits.run(seed).failures
+
+
 @pytest.mark.parametrize("seed", [20_000, 20_015, pytest.param(20_030, marks=pytest.mark.slow)])
 def test_random_ugly_fits(seed):
     """`python tests/fuzz_fits.py` in small."""

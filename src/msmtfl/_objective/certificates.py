@@ -225,7 +225,8 @@ def _gaps(
             gradients = scale[:, None] * points.gradients
             slack = np.where(soft, ridge_slack(W, A, ridge, gradients, noise, positive), slack)
         slack = slack.sum(axis=1)
-        apart = np.sqrt(points.moved + (1.0 - scale) ** 2 * points.squares) + scale * points.away + seen.blur
+        squares = points.moved + (1.0 - scale) ** 2 * (points.squares + seen.unknown**2)
+        apart = np.sqrt(squares) + scale * points.away + seen.blur
         gap = np.fmin(0.5 * apart**2 + slack, primal)  # u = 0 is feasible, too
     return np.where(broken | vacuous(design) | ~(gap >= 0.0), np.inf, gap)
 

@@ -59,19 +59,22 @@ def vacuous(design: Smooth) -> bool:
 @dataclass(frozen=True)
 class Residuals:
     """Residuals r = y - Xw of several w: |r|^2 (solutions,), X'r (solutions, d), and what rounding leaves open: of r by its
-    length (solutions,), and of products of columns with r, or with what is made of it, (solutions, d). `rows` are the
-    residuals themselves, if there are rows, `W` the coefficients."""
+    length (solutions,), and of products of columns with r, or with what is made of it, (solutions, d). `unknown` is the root
+    of what it leaves open of |r|^2 where that is a sum of statistics. `rows` are the residuals themselves, if there are
+    rows, `W` the coefficients."""
 
     losses: Floats
     gradients: Floats
     blur: Floats
     noise: Floats
+    unknown: Floats
     rows: Floats | None
     W: Floats
 
     def exact(self) -> Residuals:
         """As if there were no rounding."""
-        return replace(self, blur=np.zeros_like(self.blur), noise=np.zeros_like(self.noise))
+        zeros = {name: np.zeros_like(getattr(self, name)) for name in ("blur", "noise", "unknown")}
+        return replace(self, **zeros)
 
 
 def look(design: Design, W: Floats) -> Residuals:
@@ -83,16 +86,17 @@ def look(design: Design, W: Floats) -> Residuals:
         if R is None:  # sums are all there is, and have errors of their own
             losses = np.array([design.loss(w) for w in W]) + unit * terms**2
             gradients = np.array([design.gradient(w) for w in W])
-            return Residuals(losses, gradients, unit * terms, unit * np.multiply.outer(terms, root), None, W)
-        losses = np.einsum("sr,sr->s", R, R)
+            noise = unit * np.multiply.outer(terms, root)
+            return Residuals(losses, gradients, unit * terms, noise, np.sqrt(unit) * terms, None, W)
+        losses, unknown = np.einsum("sr,sr->s", R, R), np.zeros(len(W))
         noise = unit * np.multiply.outer(np.sqrt(losses), root)
         spread = getattr(design, "spread", None)
         if spread is not None:  # rows that were made of statistics have the errors of these
             length, of_target, unclear = spread
             sums = of_target + np.abs(W) @ length
-            losses = losses + unit * sums**2
+            losses, unknown = losses + unit * sums**2, np.sqrt(unit) * sums
             noise += unit * np.multiply.outer(sums, length) + unclear
-        return Residuals(losses, design.correlate(R.T).T, unit * terms, noise, R, W)
+        return Residuals(losses, design.correlate(R.T).T, unit * terms, noise, unknown, R, W)
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,8 @@ class SquaredDual:
         self.dual, self.away = self.point.gradients[0], float(self.point.away[0])
 
     def apart(self, scale: float, away: float, blur: float) -> float:
-        moved = self.point.moved[0] + (1.0 - scale) ** 2 * self.point.squares[0]
+        squares = self.point.squares[0] + self.seen.unknown[0] ** 2
+        moved = self.point.moved[0] + (1.0 - scale) ** 2 * squares
         return float(0.5 * (np.sqrt(moved) + scale * away + blur) ** 2)
 
     def primal(self, blur: float) -> float:

@@ -98,6 +98,10 @@ def only_minimiser(
     all but some `tasks`. Q are these tasks' Gram matrices, in which the k rows are `at`, kappa their factors; H (k, m)."""
     follow, free = differ
     moves = follow != 0.0
+    largest = np.abs(follow).max(axis=1, initial=0.0)[:, None]
+    follow = np.divide(
+        follow, largest, out=np.zeros_like(follow), where=largest > 0.0
+    )  # directions: any length will do
     levels = np.flatnonzero(moves[:, tasks].any(axis=1) & ~np.delete(moves, tasks, axis=1).any(axis=1))
     M = np.zeros((len(levels), len(levels)))
     for i, of_task, weight in zip(tasks.tolist(), Q, kappa.tolist(), strict=True):
