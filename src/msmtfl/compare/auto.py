@@ -271,9 +271,9 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     ----------
     models : list of str or dict {name: estimator}, optional
         The families to choose from; by default all of :func:`compare_models`.
-    task_column : str or int, optional
-        The column of X that identifies the task. Without it the tasks are given to `fit` as
-        `task`, or as columns of y.
+    task_column : str, int or list, optional
+        The column of X that identifies the task, or the columns of its levels, from the widest on;
+        nested models take part then. Without it the tasks are given to `fit` as `task`, or as columns of y.
     cv : int, splitter or iterable of (train, test), default=5
         The folds on which the families choose their parameters and are compared. A number means that many
         folds stratified by task.
@@ -428,9 +428,9 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
     ----------
     models : list of str or dict {name: classifier}, optional
         The families to choose from; by default all of ``compare_models(..., classify=True)``.
-    task_column : str or int, optional
-        The column of X that identifies the task. Without it the tasks are given to `fit` as
-        `task`, or as columns of y.
+    task_column : str, int or list, optional
+        The column of X that identifies the task, or the columns of its levels, from the widest on;
+        nested models take part then. Without it the tasks are given to `fit` as `task`, or as columns of y.
     cv : int, splitter or iterable of (train, test), default=5
         The folds on which the families choose their parameters and are compared. A number means that many
         folds stratified by task and class.

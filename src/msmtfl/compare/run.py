@@ -76,7 +76,7 @@ def compare_models(
     y: Any,
     *,
     task: Any = None,
-    task_column: str | int | None = None,
+    task_column: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
     models: Any = None,
@@ -112,8 +112,8 @@ def compare_models(
         means not measured. With loss="cox" it has two, times and events.
     task : array-like of shape (N,), optional
         The label of the task of every sample, if the tasks are not a column of X.
-    task_column : str or int, optional
-        The column of X that identifies the task.
+    task_column : str, int or list, optional
+        The column of X that identifies the task, or the columns of its levels, from the widest on.
     sample_weight : array-like of shape (N,) or (N, m), optional
         Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
         A sample of weight 2 is two samples.
@@ -123,7 +123,8 @@ def compare_models(
     models : list of str or dict {name: estimator}, optional
         The models. By default "lasso" (one per task), "l12", "dirty", "msmtfl" (the paper's), "bi-level",
         "shared" (common values and deviations), "ridge per task", "pooled lasso" and "pooled ridge" (one
-        model for all tasks, each with its own intercept). Any estimator with ``fit(X, y, task=...)`` and
+        model for all tasks, each with its own intercept); where tasks have several levels also "nested" and
+        "nested-ridge". Any estimator with ``fit(X, y, task=...)`` and
         ``predict(X, task=...)`` may take part.
     reference : str, optional
         The model that others are compared with; by default "lasso", if it takes part, else the first.
