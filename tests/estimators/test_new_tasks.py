@@ -20,7 +20,7 @@ from msmtfl import (
     SharedMTL,
     compare_models,
 )
-from msmtfl._estimators.new_tasks import _by_all, _by_levels, similarity, spread
+from msmtfl._estimators.new_tasks import _by_all, _by_levels, _shares, similarity, spread
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.export import to_sql
 from msmtfl.model_files import load_model, save_model
@@ -252,3 +252,14 @@ def test_what_stands_for_a_task_is_made_of_the_others():
     changed = coef.copy()
     changed[2] += 5.0
     np.testing.assert_array_equal(_by_levels(region[:, None], means, changed, intercept)[0][2], W[2])
+
+
+@pytest.mark.parametrize("m", [2, 3, 9])
+def test_shares_of_similar_tasks_are_those_of_a_task_left_out(m):
+    rng = np.random.default_rng(m)
+    means, sd = rng.standard_normal((m, 3)), np.array([1.0, 2.0, 0.0])
+    found = _shares(means, sd)
+    for i in range(m):
+        others = np.delete(np.arange(m), i)
+        np.testing.assert_allclose(found[i, others], similarity(means[i], means[others], sd, spread(means[others], sd)))
+        assert found[i, i] == 0.0

@@ -104,22 +104,29 @@ def ways(model: Any, means: Floats, sd: Floats) -> dict[str, Stand]:
     if len(means) < 2:
         return {}
     out: dict[str, Stand] = {"similar": partial(_by_shares, _shares(means, sd))}
+    none_known = partial(_by_all, means)
     if hasattr(model, "_line_of"):
         levels = model.task_effects_
         for known in product((False, True), repeat=levels.shape[1]):
             name = "".join(str(int(one)) for one in known)
-            out[f"common {name}"] = partial(_by_levels, levels[:, list(known)], means)
+            out[f"common {name}"] = partial(_by_levels, levels[:, list(known)], means) if any(known) else none_known
     elif any(part.common for part in family_of(model).parts) or not (model._separates() or family_of(model).fit):
-        out["common"] = partial(_by_all, means)
+        out["common"] = none_known
     return out
 
 
 def _shares(means: Floats, sd: Floats) -> Floats:
-    """(m, m): how similar every task is to each other one."""
-    out = np.zeros((len(means), len(means)))
-    for i, mean in enumerate(means):
-        others = np.delete(np.arange(len(means)), i)
-        out[i, others] = similarity(mean, means[others], sd, spread(means[others], sd))
+    """(m, m): how similar every task is to each other one, if it is left out of the known ones."""
+    m = len(means)
+    far, out = np.array([distances(mean, means, sd) for mean in means]), np.zeros((m, m))
+    np.fill_diagonal(far, np.inf)
+    nearest, first = far.argmin(axis=1), far.min(axis=1)
+    second = np.where(np.arange(m) == nearest[:, None], np.inf, far).min(axis=1)
+    for i in range(m):
+        others = np.delete(np.arange(m), i)
+        closest = np.where(nearest == i, second, first)[others]
+        scale = float(np.median(closest)) if m > 2 else 0.0
+        out[i, others] = by_distance(far[i, others], scale)
     return out
 
 
@@ -194,8 +201,12 @@ def spread(means: Floats, sd: Floats) -> float:
 
 def similarity(mean: Floats, means: Floats, sd: Floats, scale: float) -> Floats:
     """(m,): shares of the known tasks in a new one whose features have these means: exp(-D_i / scale), over their sum."""
-    far = distances(mean, means, sd)
+    return by_distance(distances(mean, means, sd), scale)
+
+
+def by_distance(far: Floats, scale: float) -> Floats:
+    """(m,): the same from distances (m,)."""
     if scale == 0.0:
-        return np.full(len(means), 1.0 / len(means))
+        return np.full(len(far), 1.0 / len(far))
     share = np.exp(-(far - far.min()) / scale)
     return np.asarray(share / share.sum())
