@@ -79,7 +79,7 @@ REGRESSIONS = [
     NestedMTL(kind="ridge"),
 ]
 CLASSIFIERS = [
-    MSMTFLClassifier(),
+    MSMTFLClassifier(theta=4.0),  # at the default some tasks are separated by features that are free
     L12MTLClassifier(),
     DirtyMTLClassifier(),
     SharedMTLClassifier(),
