@@ -3,6 +3,7 @@
     python benchmarks/studies/prediction_intervals.py synthetic --reps 100
     python benchmarks/studies/prediction_intervals.py small-tasks --reps 100
     python benchmarks/studies/prediction_intervals.py new-tasks --reps 50
+    python benchmarks/studies/prediction_intervals.py new-ways --reps 50 --levels 0.9
     MSMTFL_DATA=... python benchmarks/studies/prediction_intervals.py real --splits 20
     python benchmarks/studies/prediction_intervals.py quantiles
     python benchmarks/studies/prediction_intervals.py cost
@@ -14,6 +15,9 @@ nominal, no task below nominal - 3; upwards 1 / (n_i + 1) more, as a quantile of
 small-tasks: ways to make intervals of tasks with too few scores, compared on scores alone.
 
 new-tasks: tasks that the model has not seen.
+
+new-ways: the same by every way of predicting them, four new tasks beside 36 known ones: alike but for noise; with slopes
+that go with the means of the features; and schools of eight regions that differ.
 
 real: school, computer and Isolet, training and test rows drawn anew. Beside intervals per task: widths of MAPIE's CV+ (all
 tasks pooled; the lasso of each task with the lam that the search has chosen) and of crepes, Mondrian by task (a third of
@@ -123,6 +127,54 @@ def new_tasks(model: str, levels: list[float], reps: int, m: int, d: int, lams: 
             cover[r, l] = held(interval, y[~known]).mean()
     for level, mean, error in zip(levels, cover.mean(axis=0), cover.std(axis=0) / np.sqrt(reps), strict=True):
         print(f"{model}: {m} new tasks, known {m}: level {level:.2f}: {100 * mean:.1f} % (s.e. {100 * error:.1f})")
+
+
+NEW = 4
+WAYS = ("mean", "common", "similar")
+MODELS: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "alike": [("SharedMTLCV", {}), ("PartialPoolingCV", {}), ("PretrainedMTLCV", {}), ("RobustMTLCV", {})],
+    "features": [("SharedMTLCV", {})],
+    "regions": [("NestedMTLCV", {"kind": "ridge"}), ("NestedMTLCV", {})],
+}
+
+
+def of_kind(kind: str, seed: int, m: int = 40, n: int = 25, d: int = 6, regions: int = 8) -> tuple[np.ndarray, ...]:
+    """X, y, the task of every sample as a number, and its label."""
+    rng = np.random.default_rng(seed)
+    task, X = np.repeat(np.arange(m), n), rng.standard_normal((m * n, d))
+    of_region, own, place = rng.standard_normal((regions, d)), rng.standard_normal((m, d)), rng.standard_normal(m)
+    W = 1.0 + 0.3 * own
+    if kind == "regions":
+        W += 0.7 * of_region[np.arange(m) % regions]
+    if kind == "features":
+        X += 1.5 * place[task, None]
+        W += place[:, None] * np.linspace(-1.0, 1.0, d)
+    y = (X * W[task]).sum(axis=1) + rng.standard_normal(m)[task] + rng.standard_normal(m * n)
+    return X, y, task, np.array([f"{i % regions} / {i}" for i in task]) if kind == "regions" else task
+
+
+def new_ways(levels: list[float], reps: int, first: int) -> None:
+    """Coverage and width of intervals for new tasks by every way of predicting them."""
+    for kind, models in MODELS.items():
+        for name, options in models:
+            found = np.zeros((reps, len(WAYS), len(levels), 2))
+            for r in range(reps):
+                X, y, task, label = of_kind(kind, first + r)
+                new = task >= task.max() + 1 - NEW
+                fitted = getattr(msmtfl, name)(**options).fit(X[~new], y[~new], task=label[~new])
+                for w, way in enumerate(WAYS):
+                    fitted.set_params(unknown_task=way)
+                    for l, level in enumerate(levels):
+                        interval = fitted.predict_interval(X[new], task=label[new], level=level)
+                        found[r, w, l] = held(interval, y[new]).mean(), np.ptp(interval, axis=1).mean()
+            mean, error = found.mean(axis=0), found.std(axis=0) / np.sqrt(reps)
+            title = f"{name}({', '.join(f'{key}={value!r}' for key, value in options.items())})"
+            for l, level in enumerate(levels):
+                each = [
+                    f"{way} {100 * mean[w, l, 0]:.1f} % ({100 * error[w, l, 0]:.1f}) of width {mean[w, l, 1]:.2f}"
+                    for w, way in enumerate(WAYS)
+                ]
+                print(f"{kind}: {title}: level {level:.2f}: {'; '.join(each)}", flush=True)
 
 
 # ------------------------------------------------------------------ what small tasks borrow
@@ -317,7 +369,9 @@ def cost(model: str, m: int, n: int, d: int, repeats: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["synthetic", "small-tasks", "new-tasks", "quantiles", "real", "cost"])
+    parser.add_argument(
+        "what", choices=["synthetic", "small-tasks", "new-tasks", "new-ways", "quantiles", "real", "cost"]
+    )
     parser.add_argument("--model", default="MSMTFLCV")
     parser.add_argument("--levels", type=float, nargs="*", default=[0.8, 0.9, 0.95])
     parser.add_argument("--reps", type=int, default=100)
@@ -342,6 +396,8 @@ def main() -> None:
         quantiles(a.levels, a.reps)
     elif a.what == "new-tasks":
         new_tasks(a.model, a.levels, a.reps, 20, a.features, a.lams, a.first)
+    elif a.what == "new-ways":
+        new_ways([level for level in a.levels if level <= 0.97], a.reps, a.first)
     elif a.what == "cost":
         for m, n, d in ((10, 40, 50), (50, 100, 30), (5, 300, 600)):
             cost(a.model, m, n, d, a.repeats)

@@ -22,7 +22,7 @@ from ._estimators.families import family_of, has_family, odd_tasks
 from ._estimators.fitted import BETWEEN_TASKS, is_model, model_chosen
 from ._estimators.words.odd_tasks import odd_sentence
 from ._objective.groups import groups_named
-from ._runtime.cards import Card
+from ._runtime.cards import Card, pandas
 
 if TYPE_CHECKING:
     from .inference.shared import SharedFeatures
@@ -189,7 +189,7 @@ class SharingMap(Card):
             columns |= {f"sign[{one}]": of for one, of in zip(self.outcomes.tolist(), self.signs, strict=True)}
         if self.declared is not None:
             columns["declared"] = self.declared
-        return _pandas().DataFrame(columns)
+        return pandas().DataFrame(columns)
 
     # ------------------------------------------------------------------ in words
 
@@ -302,7 +302,9 @@ class SharingMap(Card):
         return [f"tasks that share most: {pair}, {both} of the {either} features that either uses"]
 
 
-def sharing_map(model: Any, *, class_of_interest: Any = None, shared: SharedFeatures | None = None) -> SharingMap:
+def sharing_map(
+    model: Any, *, class_of_interest: Any = None, shared: SharedFeatures | None = None, level: str | None = None
+) -> SharingMap:
     """Class every feature as used by all tasks, by some, by one or by none, or as constant: not to be learned.
 
     Of groups of features and categorical columns the map has one line per variable, which is used where any
@@ -323,6 +325,9 @@ def sharing_map(model: Any, *, class_of_interest: Any = None, shared: SharedFeat
         What :func:`msmtfl.shared_features` has found on data with the same features and tasks. The
         map then shows which features are declared to matter in at least r tasks, and how many the model uses
         in as many tasks without being declared.
+    level : str, optional
+        A level of the tasks of a nested model: the map is that of the effects of its values, which stand in
+        the place of tasks. A feature that no value uses has the same effect in all of them.
 
     Returns
     -------
@@ -352,6 +357,10 @@ def sharing_map(model: Any, *, class_of_interest: Any = None, shared: SharedFeat
     """
     model = model_chosen(model)
     coef_by_class(model)
+    if level is not None:
+        if not hasattr(model, "_at_level"):
+            raise TypeError(f"{type(model).__name__} has no levels of tasks: leave out level={level!r}.")
+        model = model._at_level(level)
     if has_family(model) and not family_of(model).selects(model):
         raise TypeError(
             f"{type(model).__name__} sets no coefficient to zero: every task uses every feature, so there is no sharing to "
@@ -544,7 +553,7 @@ class TaskSimilarity:
             The similarities.
         """
         labels = self.tasks.tolist()
-        return _pandas().DataFrame(self.similarity, index=labels, columns=labels)
+        return pandas().DataFrame(self.similarity, index=labels, columns=labels)
 
 
 def task_similarity(model: Any) -> TaskSimilarity:
@@ -586,11 +595,3 @@ def _jaccard(support: np.ndarray) -> Floats:
     n = support.sum(axis=1)
     either = n[:, None] + n - both
     return np.divide(both, either, out=np.ones_like(both), where=either > 0)
-
-
-def _pandas() -> Any:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("to_frame needs pandas (pip install pandas); the attributes hold the same.") from error
-    return pd

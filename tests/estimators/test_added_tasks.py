@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from msmtfl import (
     L12MTL,
@@ -16,15 +17,20 @@ from msmtfl import (
     LassoMTL,
     MSMTFLClassifier,
     MSMTFLClassifierCV,
+    MultiTaskAuto,
+    NestedMTL,
+    NestedMTLClassifier,
     PartialPooling,
     PartialPoolingClassifier,
     PartialPoolingCV,
     PretrainedMTL,
     PretrainedMTLCV,
+    RobustMTL,
     SharedMTL,
     SharedMTLClassifier,
     SharedMTLCV,
 )
+from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.model_files import load_model, save_model
 
 M = 4  # tasks of the fits
@@ -68,13 +74,17 @@ REGRESSIONS = [
     SharedMTL(theta=0.5, l1_ratio=0.6),
     PartialPooling(k=5.0),
     PretrainedMTL(),
+    RobustMTL(),
+    NestedMTL(),
+    NestedMTL(kind="ridge"),
 ]
 CLASSIFIERS = [
-    MSMTFLClassifier(),
+    MSMTFLClassifier(theta=4.0),  # at the default some tasks are separated by features that are free
     L12MTLClassifier(),
     DirtyMTLClassifier(),
     SharedMTLClassifier(),
     PartialPoolingClassifier(k=5.0),
+    NestedMTLClassifier(kind="ridge"),
 ]
 CASES = [(model, loss) for model in REGRESSIONS for loss in ("squared", "huber", "poisson")]
 CASES += [(model, "classes") for model in CLASSIFIERS]
@@ -300,3 +310,53 @@ def test_what_the_others_share_helps_a_task_of_ten_samples():
         errors[seed, -1] = ((LassoMTL(lam=0.4).fit(X[~old], y[~old]).coef_ - W[8]) ** 2).sum()
     better = errors[:, -1:] - errors[:, :-1]
     assert (better.mean(axis=0) > 2.0 * better.std(axis=0) / np.sqrt(20)).all(), errors.mean(axis=0)
+
+
+# ------------------------------------------------------------------ baselines, and what was chosen automatically
+
+
+def of_sites(seed=0, m=5, n=30, d=4):
+    rng = np.random.default_rng(seed)
+    task, X = np.repeat(np.arange(m), n), rng.standard_normal((m * n, d))
+    y = X @ np.array([2.0, -1.0, 0.0, 1.0]) + 3.0 * task + 0.3 * rng.standard_normal(m * n)
+    return X, y, task
+
+
+@pytest.mark.parametrize("kind", [PooledRidgeCV, PooledLassoCV, RidgePerTaskCV])
+def test_baselines_take_one_more_task(kind, tmp_path):
+    X, y, task = of_sites()
+    known, weight = task < 4, np.where(np.arange(len(y)) % 2, 1.0, 2.0)
+    model = kind().fit(X[known], y[known], task=task[known])
+    before = model.predict(X[known], task=task[known])
+    model.add_task(X[~known], y[~known], 4, sample_weight=weight[~known])
+    np.testing.assert_array_equal(model.predict(X[known], task=task[known]), before)
+    rest = y[~known] - model.predict(X[~known], task=task[~known])
+    assert np.average(rest, weights=weight[~known]) == pytest.approx(0.0, abs=1e-9)
+    if kind is RidgePerTaskCV:
+        alone = kind().fit(X[~known], y[~known], sample_weight=weight[~known])
+        np.testing.assert_allclose(model.coef_[4], alone.coef_, atol=1e-12)
+    else:
+        np.testing.assert_array_equal(model.coef_[4], model.coef_[0])
+    assert model.n_samples_[4] == 30
+    assert model.feature_means_.shape == model.learnable_.shape == (5, 4)
+    save_model(model, tmp_path / "model.json")
+    np.testing.assert_array_equal(
+        load_model(tmp_path / "model.json").predict(X, task=task), model.predict(X, task=task)
+    )
+    with pytest.raises(ValueError, match="has a task 4 already"):
+        model.add_task(X[~known], y[~known], 4)
+    with pytest.raises(ValueError, match="3 features, the model 4"):
+        model.add_task(X[~known][:, :3], y[~known], 5)
+    with pytest.raises(ValueError, match="fitted without task labels"):
+        kind().fit(X, y).add_task(X, y, "new")
+
+
+def test_what_was_chosen_takes_one_more_task():
+    X, y, task = of_sites()
+    known = task < 4
+    model = MultiTaskAuto(["lasso", "shared"], cv=3, inner_cv=3).fit(X[known], y[known], task=task[known])
+    same = clone(model).fit(X[known], y[known], task=task[known]).best_estimator_.add_task(X[~known], y[~known], 4)
+    assert model.add_task(X[~known], y[~known], 4) is model
+    assert model.tasks_.tolist() == [0, 1, 2, 3, 4]
+    np.testing.assert_array_equal(model.coef_, same.coef_)
+    assert np.mean((y[~known] - model.predict(X[~known], task=task[~known])) ** 2) < 0.3

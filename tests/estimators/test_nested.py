@@ -460,3 +460,19 @@ def test_an_index_of_several_levels_names_them():
     np.testing.assert_array_equal(model.tasks_, wanted.tasks_)
     with pytest.raises(ValueError, match=r"give \['region', 'school'\], not an array"):
         NestedMTL(task_column=np.array(LEVELS)).fit(table, y)
+
+
+def test_a_sharing_map_for_every_level():
+    table, y = sample(3)
+    model = NestedMTL(0.05, 0.2, lam_upper=0.15, task_column=LEVELS, nested=False).fit(table, y)
+    for level, values in (("region", ["north", "south", "west"]), ("school", [str(k) for k in range(9)])):
+        found = sharing_map(model, level=level)
+        assert found.tasks.tolist() == values
+        effects = model.effects(level)
+        np.testing.assert_array_equal(found.support, np.array([effects[value] for value in values]) != 0.0)
+        assert found.n_constant.max() == 0
+    assert sharing_map(model).tasks.tolist() == model.tasks_.tolist()
+    with pytest.raises(ValueError, match="'county' is no level of this model"):
+        sharing_map(model, level="county")
+    with pytest.raises(TypeError, match="LassoMTL has no levels of tasks"):
+        sharing_map(LassoMTL().fit(table[["f0", "f1"]], y, task=table["school"]), level="school")

@@ -1,8 +1,11 @@
 """Tasks that were not in the training data: the ways of predicting them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 
 from msmtfl import (
     L12MTL,
@@ -10,12 +13,14 @@ from msmtfl import (
     LassoMTL,
     LassoMTLCV,
     MSMTFLClassifier,
+    NestedMTLCV,
     PartialPooling,
+    PartialPoolingCV,
     PretrainedMTL,
     SharedMTL,
     compare_models,
 )
-from msmtfl._estimators.new_tasks import similarity, spread
+from msmtfl._estimators.new_tasks import _by_all, _by_levels, _shares, similarity, spread
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.export import to_sql
 from msmtfl.model_files import load_model, save_model
@@ -168,3 +173,93 @@ def test_what_to_expect_of_a_new_task_in_each_way():
     assert found.new_task_nmse_common[0, 3] == pytest.approx(np.mean(rest**2) / y[~left].var(), rel=1e-9)
     table = found.summary()
     assert {"new_task_nmse", "new_task_nmse_common", "new_task_nmse_similar"} <= set(table.columns)
+
+
+# ------------------------------------------------------------------ intervals, by every way
+
+
+def in_regions(seed, m=30, regions=5, n=20, new=5):
+    """X, y, task and region of samples of known tasks, and of new ones of known regions."""
+    rng = np.random.default_rng(seed)
+    task = np.repeat(np.arange(m + new), n)
+    X = rng.standard_normal((len(task), 4))
+    of_region, own = rng.standard_normal((regions, 4)), 0.3 * rng.standard_normal((m + new, 4))
+    W = 1.0 + own + of_region[np.arange(m + new) % regions]
+    y = (X * W[task]).sum(axis=1) + rng.standard_normal(m + new)[task] + rng.standard_normal(len(task))
+    label = np.array([f"r{i % regions} / {i}" for i in task])
+    known = task < m
+    return [(X[rows], y[rows], label[rows]) for rows in (known, ~known)]
+
+
+@pytest.mark.parametrize("way", ["mean", "common", "similar"])
+@pytest.mark.parametrize(
+    "model", [NestedMTLCV(6, kind="ridge", lam_uppers=[1.0], cv=3), PartialPoolingCV(4, cv=3), PooledRidgeCV(cv=3)]
+)
+def test_intervals_of_new_tasks_hold_as_often_as_they_say(model, way):
+    held, width = [], []
+    for seed in range(4):
+        (X, y, label), (X_new, y_new, label_new) = in_regions(seed)
+        fitted = clone(model).set_params(unknown_task=way).fit(X, y, task=label)
+        with pytest.warns(NewTaskWarning, match="errors of predicting each of the 30 known tasks"):
+            low, high = fitted.predict_interval(X_new, task=label_new, level=0.8).T
+        held.append(np.mean((low <= y_new) & (y_new <= high)))
+        fitted.set_params(unknown_task="mean")
+        with pytest.warns(NewTaskWarning):
+            low_mean, high_mean = fitted.predict_interval(X_new, task=label_new, level=0.8).T
+        width.append(np.mean(high - low) / np.mean(high_mean - low_mean))
+    assert 0.7 < np.mean(held) < 0.9
+    knows_regions = way == "common" and hasattr(fitted, "coef_effects_")
+    assert np.mean(width) < 0.85 if knows_regions else 0.85 < np.mean(width) < 1.15
+
+
+def test_intervals_say_what_is_known_of_each_task(tmp_path):
+    """Of a school in a known region they are narrower than in a new one; files keep them, older files say that they lack
+    them."""
+    (X, y, label), (X_new, *_) = in_regions(1)
+    model = NestedMTLCV(6, kind="ridge", lam_uppers=[1.0], cv=3, unknown_task="common").fit(X, y, task=label)
+    task = np.where(np.arange(len(X_new)) % 2 == 0, "r1 / 77", "r9 / 78")
+    with pytest.warns(NewTaskWarning) as said:
+        low, high = model.predict_interval(X_new, task=task).T
+    texts = " ".join(str(one.message) for one in said)
+    assert "with the same known levels have in common" in texts
+    assert "by what the others have in common" in texts
+    width = high - low
+    assert width[::2].max() < width[1::2].min()
+    save_model(model, tmp_path / "model.json")
+    again = load_model(tmp_path / "model.json")
+    with pytest.warns(NewTaskWarning):
+        np.testing.assert_array_equal(again.predict_interval(X_new, task=task), np.column_stack([low, high]))
+    model.held_out_ = replace(model.held_out_, ways={})
+    with pytest.raises(ValueError, match=r"older file.*Fit it again, or set unknown_task='mean'"):
+        model.predict_interval(X_new, task=task)
+
+
+def test_what_stands_for_a_task_is_made_of_the_others():
+    rng = np.random.default_rng(0)
+    coef, intercept, means = rng.standard_normal((7, 1, 3)), rng.standard_normal((7, 1)), rng.standard_normal((7, 3))
+    region = np.array([0, 0, 0, 1, 1, 1, 2])
+    flat, level = _by_all(means, coef, intercept)
+    same, same_level = _by_levels(np.empty((7, 0), dtype=int), means, coef, intercept)
+    np.testing.assert_allclose(flat, same, atol=1e-14)
+    np.testing.assert_allclose(level, same_level, atol=1e-14)
+    W, b = _by_levels(region[:, None], means, coef, intercept)
+    assert np.isnan(W[6]).all()  # no other task of this region
+    for i in range(6):
+        others = (region == region[i]) & (np.arange(7) != i)
+        np.testing.assert_allclose(W[i], coef[others].mean(axis=0), atol=1e-14)
+        levels = intercept[others, 0] + ((coef[others] - W[i])[:, 0] * means[others]).sum(axis=1)
+        assert b[i, 0] == pytest.approx(levels.mean())
+    changed = coef.copy()
+    changed[2] += 5.0
+    np.testing.assert_array_equal(_by_levels(region[:, None], means, changed, intercept)[0][2], W[2])
+
+
+@pytest.mark.parametrize("m", [2, 3, 9])
+def test_shares_of_similar_tasks_are_those_of_a_task_left_out(m):
+    rng = np.random.default_rng(m)
+    means, sd = rng.standard_normal((m, 3)), np.array([1.0, 2.0, 0.0])
+    found = _shares(means, sd)
+    for i in range(m):
+        others = np.delete(np.arange(m), i)
+        np.testing.assert_allclose(found[i, others], similarity(means[i], means[others], sd, spread(means[others], sd)))
+        assert found[i, i] == 0.0

@@ -659,12 +659,12 @@ def test_dense_and_pooled_baselines_have_a_coefficient_map_but_no_stages(sample)
         for other in (StageHistoryDisplay, RowNormDisplay):
             with pytest.raises(
                 TypeError,
-                match=r"not fitted in stages\. Take MSMTFL, .*, PretrainedMTL, .* or PartialPoolingClassifier\.",
+                match=r"not fitted in stages\. Take MSMTFL, .*, PretrainedMTL, .* or NestedMTLClassifier\.",
             ):
                 other.from_estimator(fitted)
         with pytest.raises(
             TypeError,
-            match=r"searches no grid\. Take MSMTFLCV, .*, PretrainedMTLCV, .* or PartialPoolingClassifierCV\.",
+            match=r"searches no grid\. Take MSMTFLCV, .*, PretrainedMTLCV, .* or NestedMTLClassifierCV\.",
         ):
             SurfaceDisplay.from_estimator(fitted)
 

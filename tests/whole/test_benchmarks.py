@@ -250,6 +250,13 @@ SMALLEST = [
     ),
     pytest.param(
         "prediction_intervals.py",
+        "new-ways --reps 1 --levels 0.8",
+        "regions: NestedMTLCV(kind='ridge'): level 0.80: mean ",
+        "",
+        marks=SLOW,
+    ),
+    pytest.param(
+        "prediction_intervals.py",
         "real --data school --splits 1 --lams 5 --levels 0.9",
         "school: 3 tasks, 1 splits",
         "",

@@ -69,10 +69,12 @@ class AddTaskMixin(MultiTaskModel):
           from their sum have the penalty of the last level.
 
         Intercepts: of its own, or drawn to the common level that the fit has found, or that level itself,
-        as `intercepts` says. With `standardize` columns count in the new task's own standard deviations, as
-        those of every task do. The new task comes last in `coef_`, `intercept_` and `tasks_`; in all
-        `stages_` but the last its coefficients are 0. The gap and the uniqueness of the new task's problem
-        are part of `certificate_` then.
+        as `intercepts` says. (As the common level of m tasks is an estimate, it draws m / (m + 1) times as
+        strongly as it does in the fit: so would it, were it found anew with the new task's level.) With
+        `standardize` columns count in the new task's own standard deviations, as those of every task do.
+        The new task comes last in `coef_`, `intercept_` and `tasks_`; in all `stages_` but the last its
+        coefficients are 0. The gap and the uniqueness of the new task's problem are part of `certificate_`
+        then.
 
         Parameters
         ----------
@@ -255,7 +257,8 @@ class AddTaskMixin(MultiTaskModel):
         """What the level of the new task is drawn to, one for each of its problems, if tasks share levels."""
         if not hasattr(self, "common_level_"):
             return None
-        levels, ridges = np.ravel(self.common_level_), np.ravel(self.level_ridge_)
+        m = self.n_fitted_tasks_  # the common level is not known, but the mean of so many
+        levels, ridges = np.ravel(self.common_level_), np.ravel(self.level_ridge_) * (m / (m + 1.0))
         at, K = self.level_at_, len(data.tasks)
         besides = np.zeros(K) if held is None else np.broadcast_to(held @ at, (K,))
         return [

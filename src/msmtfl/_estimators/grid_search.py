@@ -41,6 +41,7 @@ from .._solvers.task_lassos import lassos_for
 from .base import MultiTaskModel
 from .cross_fitted import cross_fitted
 from .fitted import forget, require_offset
+from .new_tasks import ways
 from .survival import held_out_concordance
 
 # Features from which on threads gain something: with fewer, most of a search with squared errors is spent in Python, which
@@ -220,7 +221,8 @@ class GridSearch(MultiTaskModel):
             self.concordance_ = held_out_concordance(problem.data, known)
         elif known and len(known) == len(fits):
             classes = problem.error == "log_loss"
-            scores = held_out_scores(problem.data, known, problem.loss, classes, folds[0].split.groups)
+            others = ways(self, np.atleast_2d(self.feature_means_)[:: problem.classes], self.feature_sd_)
+            scores = held_out_scores(problem.data, known, problem.loss, classes, folds[0].split.groups, others)
             if not (classes or problem.loss.squared):
                 scores = replace(scores, crossed=cross_fitted(self, problem.data, folds, self.surface_.last.shape[1]))
             self.held_out_ = scores

@@ -19,6 +19,7 @@ from .._paths.conformal import HeldOutScores, Table, class_shares
 from .._runtime.checks import check_level
 from .families import family_of
 from .fitted import NewTaskWarning, loss_of, name_of_loss, respond, task_column_in
+from .new_tasks import way_of
 
 
 class SmallTaskWarning(UserWarning):
@@ -115,12 +116,37 @@ def _by_task(model: Any, X: Any, task: Any, level: float, offset: Any, reach: Re
         linear = np.asarray(values[rows] @ coefs[i].T) + intercepts[i] + beside[rows, None]
         parts.append((rows, reach(linear, table)))
     if (codes < 0).any():
-        _check_new(model, scores, np.asarray(labels)[codes < 0], level)
-        others = _left_out(model, scores, values[of_new], predicted[of_new])
-        parts.append((of_new, reach(others, replace(scores.others, plus=True))))
+        rows = np.arange(len(codes))[of_new]
+        parts += _of_new(model, scores, values, np.asarray(labels), rows, predicted, level, reach)
     out = np.empty((len(codes), parts[0][1].shape[1]), parts[0][1].dtype)
     for rows, part in parts:
         out[rows] = part
+    return out
+
+
+def _of_new(
+    model: Any,
+    scores: HeldOutScores,
+    values: Any,
+    labels: np.ndarray,
+    rows: np.ndarray,
+    predicted: Floats,
+    level: float,
+    reach: Reach,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows of new tasks, and what is said of them, way by way."""
+    names = np.array([way_of(model, label) for label in labels[rows].tolist()])
+    out = []
+    for way in dict.fromkeys(names.tolist()):
+        some = rows[names == way]
+        table = scores.others if way == "mean" else scores.ways.get(way)
+        _check_new(model, scores, table, way, labels[some], level)
+        assert table is not None
+        if way == "mean":
+            others = _left_out(model, scores, values[some], predicted[some])
+        else:  # the same whoever is left out
+            others = np.tile(predicted[some], (1, scores.m))
+        out.append((some, reach(others, replace(table, plus=True))))
     return out
 
 
@@ -194,23 +220,36 @@ def _down(level: float) -> str:
     return f"{level}"
 
 
-def _check_new(model: Any, scores: HeldOutScores, labels: np.ndarray, level: float) -> None:
+def _check_new(
+    model: Any, scores: HeldOutScores, table: Table | None, way: str, labels: np.ndarray, level: float
+) -> None:
     """Whether there are intervals for tasks that were not in the training data; what should be known of them."""
     new, m = names_of(list(dict.fromkeys(labels.tolist()))), scores.m
-    if model.unknown_task != "mean":
+    if table is None and m > 1:
         raise ValueError(
-            f"there are no intervals for new tasks ({new}) with unknown_task={model.unknown_task!r}: only for predictions "
-            "by the mean coefficients, unknown_task='mean'."
+            f"there are no intervals for new tasks ({new}) with unknown_task={model.unknown_task!r}: this model is from an "
+            "older file, and does not know the errors of predicting a task in this way. Fit it again, or set "
+            "unknown_task='mean'."
         )
-    if m < 2 or not scores.others.reaches(level):
-        most = "none is possible with a single task" if m < 2 else f"{_down(scores.others.largest_level)} at most"
+    count = 0 if table is None else len(np.unique(table.task))
+    if m < 2 or table is None or not table.reaches(level):
+        most = "none is possible" if not count else f"{_down(table.largest_level) if table else 0} at most"
+        most = "none is possible with a single task" if m < 2 else most
         raise ValueError(
-            f"task(s) {new} were not in the training data. The errors of predicting a new task are known from {m} task(s): "
-            f"that is too few for a level of {level:g} ({most})."
+            f"task(s) {new} were not in the training data. The errors of predicting a new task are known from "
+            f"{count if m > 1 else m} task(s): that is too few for a level of {level:g} ({most})."
         )
     warn_user(
-        f"task(s) {new} were not in the training data: their intervals come from the errors of predicting each of the {m} "
-        "known tasks by the mean coefficients of the others. They hold on average over new tasks, if those are like the "
-        "known ones.",
+        f"task(s) {new} were not in the training data: their intervals come from the errors of predicting each of the "
+        f"{count} known tasks {_in_words(way)}. They hold on average over new tasks, if those are like the known ones.",
         NewTaskWarning,
     )
+
+
+def _in_words(way: str) -> str:
+    """How known tasks were predicted for their errors, as if they were new."""
+    if way == "mean":
+        return "by the mean coefficients of the others"
+    if way == "similar":
+        return "by the mean coefficients of the others, weighted by how similar they are"
+    return "by what the others" + (" with the same known levels" if "1" in way else "") + " have in common"

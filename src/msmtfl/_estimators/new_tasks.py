@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,9 @@ import numpy as np
 from .._data.designs import Floats, Ints
 from .._data.task_data import TaskData
 from .._objective.problem import Problem
+from .._paths.conformal import Stand, means_of_others
 from .._solvers.priors import without_priors
+from .families import family_of
 
 Line = tuple[Floats, Floats]  # coefficients (K, d) and intercepts (K,)
 
@@ -82,6 +86,94 @@ def _level(model: Any, w: Floats, otherwise: Floats) -> Floats:
     return np.asarray(model.common_level_ - w @ model.level_at_)
 
 
+# ------------------------------------------------------------------ as if known tasks were new
+
+
+def way_of(model: Any, label: Any) -> str:
+    """The way in which a new task is predicted, as `ways` names it: where tasks have levels it depends on those of its
+    values that are known."""
+    way = str(model.unknown_task)
+    if way != "common" or not hasattr(model, "_line_of"):
+        return way
+    return f"common {''.join(str(int(at >= 0)) for at in model._effects_of(label))}"
+
+
+def ways(model: Any, means: Floats, sd: Floats) -> dict[str, Stand]:
+    """What would predict the known tasks of a fit from each other, by each way but the mean; `means` (m, d) and `sd` (d,)
+    are those of the features."""
+    if len(means) < 2:
+        return {}
+    out: dict[str, Stand] = {"similar": partial(_by_shares, _shares(means, sd))}
+    none_known = partial(_by_all, means)
+    if hasattr(model, "_line_of"):
+        levels = model.task_effects_
+        for known in product((False, True), repeat=levels.shape[1]):
+            name = "".join(str(int(one)) for one in known)
+            out[f"common {name}"] = partial(_by_levels, levels[:, list(known)], means) if any(known) else none_known
+    elif any(part.common for part in family_of(model).parts) or not (model._separates() or family_of(model).fit):
+        out["common"] = none_known
+    return out
+
+
+def _shares(means: Floats, sd: Floats) -> Floats:
+    """(m, m): how similar every task is to each other one, if it is left out of the known ones."""
+    m = len(means)
+    far, out = np.array([distances(mean, means, sd) for mean in means]), np.zeros((m, m))
+    np.fill_diagonal(far, np.inf)
+    nearest, first = far.argmin(axis=1), far.min(axis=1)
+    second = np.where(np.arange(m) == nearest[:, None], np.inf, far).min(axis=1)
+    for i in range(m):
+        others = np.delete(np.arange(m), i)
+        closest = np.where(nearest == i, second, first)[others]
+        scale = float(np.median(closest)) if m > 2 else 0.0
+        out[i, others] = by_distance(far[i, others], scale)
+    return out
+
+
+def _by_shares(shares: Floats, coef: Floats, intercept: Floats) -> Line:
+    return np.tensordot(shares, coef, 1), shares @ intercept
+
+
+def _by_all(means: Floats, coef: Floats, intercept: Floats) -> Line:
+    """By the mean coefficients of the others, and the mean of the intercepts that they would have with these."""
+    w, levels = means_of_others(coef, intercept + np.einsum("mkd,md->mk", coef, means))
+    at, _ = means_of_others(means, means)
+    return w, levels - np.einsum("mkd,md->mk", w, at)
+
+
+def _by_levels(known: Ints, means: Floats, coef: Floats, intercept: Floats) -> Line:
+    """By the mean of the other tasks, and what those with the same values at the levels `known` (m, L) have beside it.
+    Intercepts are those of the tasks, had they these coefficients."""
+    W, b = np.full_like(coef, np.nan), np.full_like(intercept, np.nan)
+    for i in range(len(coef)):
+        others = np.delete(np.arange(len(coef)), i)
+        w = np.zeros_like(coef[i])
+        apart, codes = coef[others], known[others]
+        for k in range(-1, known.shape[1]):
+            alike = np.ones(len(others), dtype=bool) if k < 0 else codes[:, k] == known[i, k]
+            if not alike.any():
+                break
+            w = w + apart[alike].mean(axis=0)
+            apart = apart - _means(apart, np.zeros(len(others), dtype=np.intp) if k < 0 else codes[:, k])
+        else:
+            W[i] = w
+            rest = intercept[others] + np.einsum("mkd,md->mk", coef[others] - w, means[others])
+            b[i] = 0.0
+            for k in range(-1, known.shape[1]):
+                of = np.zeros(len(others), dtype=np.intp) if k < 0 else codes[:, k]
+                b[i] += rest[of == (0 if k < 0 else known[i, k])].mean(axis=0)
+                rest = rest - _means(rest, of)
+    return W, b
+
+
+def _means(values: Floats, codes: Ints) -> Floats:
+    """The mean over the tasks with the same code, for each."""
+    _, place, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    sums = np.zeros((len(counts), *values.shape[1:]))
+    np.add.at(sums, place, values)
+    return np.asarray((sums / counts.reshape(-1, *[1] * (values.ndim - 1)))[place])
+
+
 def profile(model: Any) -> tuple[Floats, Floats]:
     """The means (m, d) of the features in the known tasks, and their standard deviations (d,) within tasks."""
     if not hasattr(model, "feature_means_"):
@@ -109,8 +201,12 @@ def spread(means: Floats, sd: Floats) -> float:
 
 def similarity(mean: Floats, means: Floats, sd: Floats, scale: float) -> Floats:
     """(m,): shares of the known tasks in a new one whose features have these means: exp(-D_i / scale), over their sum."""
-    far = distances(mean, means, sd)
+    return by_distance(distances(mean, means, sd), scale)
+
+
+def by_distance(far: Floats, scale: float) -> Floats:
+    """(m,): the same from distances (m,)."""
     if scale == 0.0:
-        return np.full(len(means), 1.0 / len(means))
+        return np.full(len(far), 1.0 / len(far))
     share = np.exp(-(far - far.min()) / scale)
     return np.asarray(share / share.sum())

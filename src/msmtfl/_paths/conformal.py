@@ -27,14 +27,14 @@ samples that stay in one fold counts as one sample would, each member having its
 Lee, Barber and Willett 2023).
 
 New tasks. The tasks are the groups then: a task counts 1, its samples share that, and its scores are of predictions by the
-mean coefficients of the others.
+mean coefficients of the others, or by another way of making coefficients of a task from those of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -54,6 +54,9 @@ AT_ONCE = 2**21  # numbers that are drawn, or sorted, together
 MANY = 50
 ENDLESS = 1e9  # weight of a score that stands for as many as one likes
 SLACK = 1e-9  # of a level: rounding
+
+# Of coefficients (m, K, d) and intercepts (m, K) those that would predict every task, were it new; NaN where there are none.
+Stand: TypeAlias = Callable[[Floats, Floats], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True)
@@ -189,6 +192,8 @@ class HeldOutScores:
         Number of features.
     own : Table
         Scores of the tasks, of predictions by their own coefficients.
+    ways : dict of Table
+        Scores of predicting each task from the others in other ways than by their mean coefficients.
     others : Table
         Scores of predictions by the mean coefficients of the other tasks; nothing of a single task.
     grouped : bool
@@ -208,6 +213,7 @@ class HeldOutScores:
     own: Table = field(repr=False)
     others: Table = field(repr=False)
     grouped: bool = False
+    ways: Mapping[str, Table] = field(default_factory=dict, repr=False)
     fold_of: np.ndarray | None = field(default=None, repr=False)
     crossed: tuple[Floats, ...] | None = field(default=None, repr=False)
 
@@ -258,6 +264,12 @@ class HeldOutScores:
             **{f"own_{name}": values for name, values in self.own.columns.items()},
             **{f"others_{name}": values for name, values in self.others.columns.items()},
             "grouped": self.grouped,
+            "ways": list(self.ways),
+            **{
+                f"way{k}_{name}": values
+                for k, table in enumerate(self.ways.values())
+                for name, values in table.columns.items()
+            },
         }
 
     @classmethod
@@ -276,7 +288,11 @@ class HeldOutScores:
             raise ValueError("the coefficients of folds are not finite numbers.")
         own = Table.of_columns(values, "own_", m, len(intercept))
         others = Table.of_columns(values, "others_", m, m)
-        return cls(at, coef, intercept, d, own, others, values.get("grouped") is True)
+        names: Any = values.get("ways", [])
+        if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+            raise ValueError("the ways in which new tasks are predicted have no names.")
+        ways = {name: Table.of_columns(values, f"way{k}_", m, m) for k, name in enumerate(names)}
+        return cls(at, coef, intercept, d, own, others, values.get("grouped") is True, ways)
 
     @property
     def largest_borrowed_level(self) -> float:
@@ -307,14 +323,22 @@ def _ratios(table: Table, count: int, draws: int) -> Floats:
 
 
 def held_out_scores(
-    data: TaskData, fits: Sequence[FoldFit], loss: Loss, classes: bool = False, groups: np.ndarray | None = None
+    data: TaskData,
+    fits: Sequence[FoldFit],
+    loss: Loss,
+    classes: bool = False,
+    groups: np.ndarray | None = None,
+    ways: Mapping[str, Stand] | None = None,
 ) -> HeldOutScores:
-    """Scores of the samples that folds hold out; `groups` (N,) are labels of samples that stay together."""
+    """Scores of the samples that folds hold out; `groups` (N,) are labels of samples that stay together. `ways` are other
+    ones than the mean of predicting a task from the others."""
     K = data.classes
     m = data.m // K
     units = None if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
-    pairs = [_with_means_of_others(fit, m, K) for fit in fits]
-    own, others = [], []
+    stands: list[Stand] = [means_of_others, *(ways or {}).values()]
+    pairs = [_with_those_of_others(fit, m, K, stands if m > 1 else []) for fit in fits]
+    own: list[Any] = []
+    others: list[list[Any]] = [[] for _ in stands]
     for i in range(m):
         task, of_classes = data.tasks[i * K], data.tasks[i * K : (i + 1) * K]
         y = task.y if K == 1 else np.argmax([one.y for one in of_classes], axis=0)
@@ -327,12 +351,15 @@ def held_out_scores(
         )  # of the task's own coefficients, and of the others'
         if task.offset is not None:
             linear += task.offset[sample, None]
-        mine, of_others = (misses(y[sample], part, loss, classes) for part in np.split(linear, 2, axis=1))
+        mine, *of_others = (
+            misses(y[sample], part, loss, classes) for part in np.split(linear, linear.shape[1] // K, 1)
+        )
         weight = np.ones(len(sample)) if task.weight is None else task.weight[sample]
         weight = weight / np.bincount(sample)[sample]  # held out several times: a share of each
         own.append((i, fold, mine, _in_units(weight, None if units is None else units[task.rows[sample]], sample)))
-        if m > 1:
-            others.append((i, np.full(len(sample), i), of_others, weight / weight.sum()))
+        for table, missed in zip(others, of_others, strict=False):
+            if not np.isnan(missed).any():  # nothing stands for this task
+                table.append((i, np.full(len(sample), i), missed, weight / weight.sum()))
     size = data.m * data.d
     at = [f * size + np.flatnonzero(fit.coef).astype(np.int64) for f, fit in enumerate(fits)]
     entries = [fit.coef[fit.coef != 0.0] for fit in fits]
@@ -340,19 +367,32 @@ def held_out_scores(
     fold_of = np.full(data.X.shape[0], -1, dtype=np.int16)
     for f, fit in enumerate(fits):
         fold_of[fit.test] = f
-    tables = (_table(own), _table(others))
+    of_means, *of_ways = [_table(table) for table in others]
+    tables = (_table(own), of_means)
     return HeldOutScores(
-        np.concatenate(at), np.concatenate(entries), intercept, data.d, *tables, groups is not None, fold_of
+        np.concatenate(at),
+        np.concatenate(entries),
+        intercept,
+        data.d,
+        *tables,
+        groups is not None,
+        dict(zip(ways or {}, of_ways, strict=True)),
+        fold_of,
     )
 
 
-def _with_means_of_others(fit: FoldFit, m: int, K: int) -> tuple[Floats, Floats]:
-    """(m, 2 K, d) and (m, 2 K): coefficients and intercepts of the tasks, and the means of those of all others."""
-    coef, intercept, rest = fit.coef.reshape(m, K, -1), fit.intercept.reshape(m, K), max(m - 1, 1)
-    return (
-        np.concatenate([coef, (coef.sum(axis=0) - coef) / rest], axis=1),
-        np.concatenate([intercept, (intercept.sum(axis=0) - intercept) / rest], axis=1),
-    )
+def means_of_others(coef: Floats, intercept: Floats) -> tuple[Floats, Floats]:
+    """For every task the mean coefficients and intercepts of all others."""
+    rest = max(len(coef) - 1, 1)
+    return (coef.sum(axis=0) - coef) / rest, (intercept.sum(axis=0) - intercept) / rest
+
+
+def _with_those_of_others(fit: FoldFit, m: int, K: int, stands: Sequence[Stand]) -> tuple[Floats, Floats]:
+    """(m, (1 + S) K, d) and (m, (1 + S) K): coefficients and intercepts of the tasks, and those that stand for them, as if
+    they were new, in each of S ways."""
+    coef, intercept = fit.coef.reshape(m, K, -1), fit.intercept.reshape(m, K)
+    both = [(coef, intercept), *(stand(coef, intercept) for stand in stands)]
+    return np.concatenate([one for one, _ in both], axis=1), np.concatenate([one for _, one in both], axis=1)
 
 
 def misses(y: Floats, f: Floats, loss: Loss, classes: bool) -> Floats:

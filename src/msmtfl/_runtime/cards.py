@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from typing import Any
 
 from .printable import printable, printable_lines
 
@@ -19,3 +20,12 @@ class Card:
         body = f'<pre style="{TEXT}">{rest}</pre>' if lines else ""
         name = html.escape(type(self).__name__)
         return f'<div style="{FRAME}"><b>{html.escape(printable(title))}</b> <small>({name})</small>{body}</div>'
+
+
+def pandas() -> Any:
+    """The package, or an error that says what else there is."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("to_frame needs pandas (pip install pandas); the attributes hold the same.") from error
+    return pd

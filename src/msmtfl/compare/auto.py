@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._data.copies import RepeatedSamplesWarning
 from .._data.tables import opened, warn_user
 from .._data.task_levels import has_levels
-from .._estimators.base import MultiTaskModel
 from .._estimators.classifier import MultiTaskClassifier
 from .._estimators.families import Family, Variant, family_of
 from .._estimators.fitted import TaskLevelWarning, check_use, choice_of, forget, loss_of
 from .._estimators.grid_search import GridSearch
 from .._estimators.regression import MultiTaskLinear
+from .added import AddsToChosen
 from .choosing import RULES, choose_family
 from .run import default_models, read_models, run_comparison
 
@@ -30,7 +30,7 @@ __all__ = ["AUTOMATIC", "MultiTaskAuto", "MultiTaskAutoClassifier", "choice_of",
 REFIT_FOLDS = 5  # at least, if every task has as many rows: it is one fit only, and parameters decide much
 
 
-class _Auto(MultiTaskModel):
+class _Auto(AddsToChosen):
     """Compares, chooses, and leaves the rest to the model chosen."""
 
     _classify = False
@@ -271,9 +271,9 @@ class MultiTaskAuto(_Auto, MultiTaskLinear):
     ----------
     models : list of str or dict {name: estimator}, optional
         The families to choose from; by default all of :func:`compare_models`.
-    task_column : str or int, optional
-        The column of X that identifies the task. Without it the tasks are given to `fit` as
-        `task`, or as columns of y.
+    task_column : str, int or list, optional
+        The column of X that identifies the task, or the columns of its levels, from the widest on;
+        nested models take part then. Without it the tasks are given to `fit` as `task`, or as columns of y.
     cv : int, splitter or iterable of (train, test), default=5
         The folds on which the families choose their parameters and are compared. A number means that many
         folds stratified by task.
@@ -428,9 +428,9 @@ class MultiTaskAutoClassifier(_Auto, MultiTaskClassifier):
     ----------
     models : list of str or dict {name: classifier}, optional
         The families to choose from; by default all of ``compare_models(..., classify=True)``.
-    task_column : str or int, optional
-        The column of X that identifies the task. Without it the tasks are given to `fit` as
-        `task`, or as columns of y.
+    task_column : str, int or list, optional
+        The column of X that identifies the task, or the columns of its levels, from the widest on;
+        nested models take part then. Without it the tasks are given to `fit` as `task`, or as columns of y.
     cv : int, splitter or iterable of (train, test), default=5
         The folds on which the families choose their parameters and are compared. A number means that many
         folds stratified by task and class.

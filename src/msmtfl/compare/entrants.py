@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from .._data.designs import Ints
 from .._data.tables import choices_of, known_as, names_of, warn_user
 from .._data.task_data import TaskData
-from .._data.task_levels import has_levels
+from .._data.task_levels import TaskLevels, has_levels
 from .._estimators.families import compared_variants
 from .._paths.validation.held_out import Split
 from .._runtime.checks import check_flag
@@ -48,6 +49,25 @@ def for_levels(models: Any, data: TaskData, options: dict[str, Any], loss: str =
     found = read_models(None, default_models(**options, levels=True), loss)
     plain = default_models(**options)
     return {name: model for name, model in found.items() if name not in plain}
+
+
+def tasks_left_out(asked: bool | str, data: TaskData, task_column: Any) -> list[Ints]:
+    """Which tasks are left out together: each by itself, or those with the same value of a level."""
+    if not isinstance(asked, str):
+        return [np.array([i]) for i in range(data.m)] if asked else []
+    parts = task_column.split(",") if isinstance(task_column, str) else task_column
+    names = [one.strip() for one in parts] if parts and all(isinstance(one, str) for one in parts) else None
+    levels = TaskLevels.of(data.labels, names, nested=False)
+    if data.form == "wide" or asked not in levels.names:
+        known = "the tasks are columns of y" if data.form == "wide" else f"levels are {names_of(levels.names)}"
+        raise ValueError(
+            f"leave_one_task_out={asked!r} is no level of the tasks ({known}): give task_column=[...], the columns of the "
+            "levels, or True to leave out every task by itself."
+        )
+    of_tasks = levels.codes[:, levels.names.index(asked)]
+    if of_tasks.max() == 0:
+        raise ValueError(f"all tasks have the same {asked!r}: none is left without it. Leave out another level.")
+    return [np.flatnonzero(of_tasks == code) for code in range(int(of_tasks.max()) + 1)]
 
 
 def shares(model: Any) -> bool:

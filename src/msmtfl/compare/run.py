@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._data.copies import RepeatedSamplesWarning, groups_of
-from .._data.designs import Ints
+from .._data.designs import Floats, Ints
 from .._data.tables import check_finite, choices_of, names_of, warn_user
 from .._data.tasks import read_training
 from .._estimators.classes import class_folds, read_classes
@@ -44,6 +44,7 @@ from .entrants import (
     for_levels,
     read_models,
     shares,
+    tasks_left_out,
     with_enough,
 )
 from .errors import Dropped
@@ -75,7 +76,7 @@ def compare_models(
     y: Any,
     *,
     task: Any = None,
-    task_column: str | int | None = None,
+    task_column: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
     models: Any = None,
@@ -84,7 +85,7 @@ def compare_models(
     cv: Any = 5,
     inner_cv: int = 5,
     standardize: bool = False,
-    leave_one_task_out: bool = False,
+    leave_one_task_out: bool | str = False,
     screen: bool = False,
     random_state: Any = 0,
     n_jobs: int | None = None,
@@ -111,8 +112,8 @@ def compare_models(
         means not measured. With loss="cox" it has two, times and events.
     task : array-like of shape (N,), optional
         The label of the task of every sample, if the tasks are not a column of X.
-    task_column : str or int, optional
-        The column of X that identifies the task.
+    task_column : str, int or list, optional
+        The column of X that identifies the task, or the columns of its levels, from the widest on.
     sample_weight : array-like of shape (N,) or (N, m), optional
         Weights of the samples, at least 0; (N, m) beside a 2-D y. By default all are 1.
         A sample of weight 2 is two samples.
@@ -122,7 +123,8 @@ def compare_models(
     models : list of str or dict {name: estimator}, optional
         The models. By default "lasso" (one per task), "l12", "dirty", "msmtfl" (the paper's), "bi-level",
         "shared" (common values and deviations), "ridge per task", "pooled lasso" and "pooled ridge" (one
-        model for all tasks, each with its own intercept). Any estimator with ``fit(X, y, task=...)`` and
+        model for all tasks, each with its own intercept); where tasks have several levels also "nested" and
+        "nested-ridge". Any estimator with ``fit(X, y, task=...)`` and
         ``predict(X, task=...)`` may take part.
     reference : str, optional
         The model that others are compared with; by default "lasso", if it takes part, else the first.
@@ -143,9 +145,10 @@ def compare_models(
     standardize : bool, default=False
         Whether the models given by name penalise every task's columns as if they were scaled to unit
         standard deviation. Partial pooling has ``standardize="numeric"`` where they are not.
-    leave_one_task_out : bool, default=False
-        Whether to fit also without each task in turn and predict it with the mean coefficients of the
-        others.
+    leave_one_task_out : bool or str, default=False
+        Whether to fit also without each task in turn and predict it from the others, in every way that the
+        model has for new tasks. The name of a level of the tasks ("region"; "level 1" and so on where the
+        levels have no names) leaves out all tasks with one of its values together.
     screen : bool, default=False
         Whether to drop after each fold the models that are clearly worse than the best on the folds so far
         (by more than two and a half standard errors, by more than 5 %, and in more tasks than not), but
@@ -256,13 +259,15 @@ def run_comparison(
     nested: bool,
     reference: str | None = None,
     standardize: bool = False,
-    leave_one_task_out: bool = False,
+    leave_one_task_out: bool | str = False,
     offset: Any = None,
     intercepts: str = "task",
     loss: str = "squared",
 ) -> ComparisonRun:
     """See `compare_models`."""
-    flags = {"leave_one_task_out": leave_one_task_out, "standardize": standardize, "screen": screen, "nested": nested}
+    flags = {"standardize": standardize, "screen": screen, "nested": nested}
+    if not isinstance(leave_one_task_out, str):
+        flags["leave_one_task_out"] = leave_one_task_out
     for name, flag in flags.items():
         check_flag(name, flag)
     check_count("inner_cv", inner_cv)
@@ -327,7 +332,7 @@ def run_comparison(
         check_inner(data, splits, rows.groups, inner_cv)
     fit_options = {name: value for name, value in given.items() if name != "task_column" and value is not None}
     work = Work(rows, splits, chosen, X, y, fit_options, task_column)
-    new_tasks = range(data.m) if leave_one_task_out else range(0)
+    new_tasks = tasks_left_out(leave_one_task_out, data, task_column)
     fits = len(chosen) * (len(splits) + len(new_tasks)) * (inner_cv if nested else 1)
     run = _Run(work, reference, nested, n_jobs if pays(data.m, data.d, fits) else None)
     with (
@@ -468,14 +473,20 @@ class _Run:
             self.dropped |= lost
             self.progress.step((len(self.splits) - f - 1) * self.unit * len(lost))
 
-    def of_new_tasks(self, tasks: Sequence[int]) -> list[list[tuple[float, ...]]]:
-        jobs = [Job(name, self.unit, partial(fit_without, name, i)) for i in tasks for name in self.kept]
+    def of_new_tasks(self, parts: Sequence[Ints]) -> Floats | None:
+        """(models, m, ways): errors in tasks that are left out, some of them together."""
+        if not parts:
+            return None
+        jobs = [Job(name, self.unit, partial(fit_without, name, part.tolist())) for part in parts for name in self.kept]
         found = iter(self._all(jobs))
-        return [[next(found) for _ in self.kept] for _ in tasks]
+        errors = [
+            np.concatenate([np.array(next(found))[None] for _ in self.kept]) for _ in parts
+        ]  # (models, some, ways)
+        return np.concatenate(errors, axis=1)[:, np.argsort(np.concatenate(parts))]
 
     # ------------------------------------------------------------------ what they say
 
-    def compared(self, count: int, new: list[list[Any]] | None = None) -> Comparison:
+    def compared(self, count: int, new: Floats | None = None) -> Comparison:
         """The comparison on the first folds."""
         rows, data, tried = self.rows, self.rows.data, self.splits[:count]
         used = data.membership.any(axis=1)
@@ -504,7 +515,7 @@ class _Run:
             held_per_trained=float(ever.sum() / trained),
             measure=rows.kind.measure,
             auc_by_task=found.auc,
-            new_task=np.array(new).transpose(1, 0, 2) if new else None,
+            new_task=new,
             screened=self.dropped,
             nested=self.nested,
             odd_tasks=self._odd_tasks(),

@@ -219,26 +219,31 @@ class Cells:
                 out[:, i] = every * roc_auc_score(target[at], p[at], sample_weight=weight[at]), every
         return out
 
-    def new_task(self, model: Any, i: int) -> tuple[float, ...]:
-        """Errors in a task that was not in the training data, with the mean coefficients of the others: with their mean
-        intercept, and with the task's own; then with what the others have in common, and with the mean of those that are
-        similar (NaN where the model does not have such a way)."""
-        task = self.data.tasks[i]
+    def new_tasks(self, model: Any, tasks: Sequence[int]) -> list[tuple[float, ...]]:
+        """Errors in each of some tasks that were not in the training data, with the mean coefficients of the others: with
+        their mean intercept, and with the task's own; then with what the others have in common, and with the mean of those
+        that are similar (NaN where the model does not have such a way)."""
         if hasattr(model, "unknown_task"):
             model = clone(model).set_params(unknown_task="mean")
+        others = np.setdiff1d(np.arange(self.data.m), tasks)
+        if self.wide:
+            rows = np.flatnonzero(np.isfinite(self.y[:, others]).any(axis=1))
+            fitted = self._fit(model, rows, others)
+        else:
+            assert self.labels is not None
+            rows = np.sort(np.concatenate([self.data.tasks[k].rows for k in others]))
+            fitted = self._fit(model, rows)
+        return [self._in_new_task(fitted, i) for i in tasks]
+
+    def _in_new_task(self, fitted: Any, i: int) -> tuple[float, ...]:
+        """The errors of a model that was fitted without a task."""
+        task = self.data.tasks[i]
         options: dict[str, Any] = {} if task.offset is None else {"offset": task.offset}
         if self.wide:
-            others = np.delete(np.arange(self.data.m), i)
-            rows = np.flatnonzero(np.isfinite(self.y[:, others]).any(axis=1))
-            prediction = self._fit(model, rows, others).predict(task.X, **options).mean(axis=1)
+            prediction = fitted.predict(task.X, **options).mean(axis=1)
             by_way = [np.full(len(task.y), np.nan)] * len(OTHER_WAYS)
         else:
-            rows = np.sort(np.concatenate([other.rows for k, other in enumerate(self.data.tasks) if k != i]))
-            assert self.labels is not None
-            fitted, options = (
-                self._fit(model, rows),
-                options | {"task": np.repeat(self.data.labels[i : i + 1], len(task.y))},
-            )
+            options |= {"task": np.repeat(self.data.labels[i : i + 1], len(task.y))}
             prediction = fitted.predict(task.X, **options)
             by_way = [_by_way(fitted, way, task.X, options) for way in OTHER_WAYS]
         if self.unit[i] == 0:

@@ -92,9 +92,9 @@ def fit(name: str, f: int, work: Work) -> OfFold:
     return work.rows.held_out(work.models[name], work.splits[f])
 
 
-def fit_without(name: str, i: int, work: Work) -> tuple[float, ...]:
-    """Fit a model without a task."""
-    return work.rows.new_task(work.models[name], i)
+def fit_without(name: str, tasks: Sequence[int], work: Work) -> list[tuple[float, ...]]:
+    """Fit a model without some tasks: its errors in each of them."""
+    return work.rows.new_tasks(work.models[name], tasks)
 
 
 # ------------------------------------------------------------------ in other processes

@@ -14,13 +14,13 @@ from ..._data.designs import Floats
 from ..._data.tables import check_finite, unmasked
 from ..._data.task_data import TaskData
 from ..._objective.losses import Squared
-from ..._paths.conformal import FoldFit, HeldOutScores, held_out_scores
+from ..._paths.conformal import FoldFit, HeldOutScores, Stand, held_out_scores
 from ..._paths.validation.held_out import Split
 from ..._runtime.checks import check_count, check_flag
 from ..._runtime.progress import one_blas_thread
 from ..._solvers.make_problem import make_problem
 from ..fitted import forget, warn_of_task_level
-from ..new_tasks import feature_means
+from ..new_tasks import feature_means, ways
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,11 @@ class Baseline:
 
     def _scores(self, data: TaskData, without: list[FoldFit], groups: np.ndarray | None) -> HeldOutScores:
         """What intervals are made of."""
-        return held_out_scores(data, without, Squared(), groups=groups)
+        return held_out_scores(data, without, Squared(), groups=groups, ways=self._ways())
+
+    def _ways(self) -> dict[str, Stand]:
+        """In which new tasks are predicted, beside the mean."""
+        return ways(self, self.feature_means_, self.feature_sd_)
 
     def fit(
         self, X: Any, y: Any, *, task: Any = None, sample_weight: Any = None, groups: Any = None, offset: Any = None
@@ -136,6 +140,7 @@ class Baseline:
             of_rows = None if groups is None else groups_of(groups, data.X)
             W, b, without = self._solve(data, of_rows)
         forget(self, "held_out_")
+        self.feature_means_, self.feature_sd_ = feature_means(problem), problem.feature_sds
         if without:
             together = self.cv[0].groups if given_folds(self.cv) else of_rows
             self.held_out_ = self._scores(data, without, together)
@@ -147,7 +152,6 @@ class Baseline:
         self.target_mean_ = np.reshape([target.mean for target in targets], shape)
         self.target_sd_ = np.sqrt(np.reshape([target.variance for target in targets], shape))
         self.learnable_, self.task_level_features_ = problem.learnable, data.features[problem.of_task_level]
-        self.feature_means_, self.feature_sd_ = feature_means(problem), problem.feature_sds
         warn_of_task_level(self.task_level_features_)
         single = data.form == "single"
         self.coef_ = W[0] if single else W

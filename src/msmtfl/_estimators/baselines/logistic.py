@@ -41,7 +41,8 @@ class LogisticBaseline(Baseline, MultiTaskClassifier):
         return one_against_rest(data, self.classes_)
 
     def _scores(self, data: TaskData, without: list[FoldFit], groups: np.ndarray | None) -> HeldOutScores:
-        return held_out_scores(self._as_fitted(data), without, Logistic(), classes=True, groups=groups)
+        others = self._ways()
+        return held_out_scores(self._as_fitted(data), without, Logistic(), classes=True, groups=groups, ways=others)
 
     def _solve(self, data: TaskData, groups: np.ndarray | None) -> Solved:
         if given_folds(self.cv):

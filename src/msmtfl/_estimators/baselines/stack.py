@@ -13,10 +13,11 @@ from ..._data.folds import TaskKFold
 from ..._data.task_data import Task, TaskData
 from ..._paths.conformal import FoldFit
 from ..regression import MultiTaskLinear
-from .baseline import Baseline, Solved, Tried, given_folds, held_out_means, what_was_tried
+from .added import AddsTasks
+from .baseline import Solved, Tried, given_folds, held_out_means, what_was_tried
 
 
-class LinearBaseline(Baseline, MultiTaskLinear):
+class LinearBaseline(AddsTasks, MultiTaskLinear):
     """A baseline for numbers says how it makes coefficients (m, d) of the tasks, and fits without each fold (`_coefs`)."""
 
     def _coefs(self, data: TaskData, groups: np.ndarray | None) -> tuple[Floats, list[FoldFit]]:

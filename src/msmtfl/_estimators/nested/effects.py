@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -179,6 +180,18 @@ class Nested(AddTaskMixin):
         names = list(dict.fromkeys(self.effect_levels_.tolist()))
         effects = self.coef_effects_[self.task_effects_]  # (m, L, d), of K > 2 classes (m, L, K, d)
         return {name: effects[:, k].std(axis=0) for k, name in enumerate(names)}
+
+    def _at_level(self, level: Any) -> Any:
+        """A copy of the fitted model whose tasks are the values of a level, with their effects for coefficients: for what
+        looks at coefficients only."""
+        effects = self.effects(level)
+        out = copy(self)
+        out.tasks_, out.coef_ = label_array(list(effects)), np.array(list(effects.values()))
+        of_tasks = self.task_effects_[:, list(dict.fromkeys(self.effect_levels_.tolist())).index(level)]
+        first = int(np.flatnonzero(self.effect_levels_ == level)[0])
+        out.learnable_ = np.array([self.learnable_[of_tasks == first + k].any(axis=0) for k in range(len(effects))])
+        out.row_norms_ = np.abs(out.coef_).reshape(-1, len(self.features_)).sum(axis=0)
+        return out
 
     def _line_of(self, label: Any, coef: Floats, intercept: Floats, means: Floats) -> tuple[Floats, Floats]:
         """The coefficients (K, d) and the intercepts (K,) of a new task, by what is known of its levels: what is common, the

@@ -100,7 +100,9 @@ def levels_in_words(model: Any) -> str:
     if len(parts) < 2 or not total > 0.0:
         return ""
     shares = [f"{part / total:.0%} {name}" for name, part in parts.items()]
-    return f"What differs between the effects of tasks is, by level: {', '.join(shares)} (of its variance)."
+    lams = [f"{lam:.4g} for {name}" for name, lam in zip(parts, [*model.lam_upper_.tolist(), model.lam_], strict=True)]
+    said = f"What differs between the effects of tasks is, by level: {', '.join(shares)} (of its variance)."
+    return f"{said} The strengths of the levels are {', '.join(lams)}."
 
 
 REGRESSION = Family(
