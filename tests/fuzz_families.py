@@ -595,7 +595,9 @@ def judge(model: Any, data: Data, family: str, caught: dict[str, Any], report: R
             if 0 <= gap <= model.tol and not apart <= 1e-7:
                 report.failures.append(f"intercepts: moving them gains {apart:.1e}")
         if valued and hasattr(model, "objective_"):
-            off = abs(float((value - p.saturated - LD(model.objective_)) / composite.unit))
+            own = composite.value(z)  # with the intercepts that an answer without a certificate may have ended with
+            ends = (abs(float((one - p.saturated - LD(model.objective_)) / composite.unit)) for one in (value, own))
+            off = min(end for end in ends if not np.isnan(end))
             report.lines.append(f"objective_ {model.objective_:.12e}, apart {off:.1e}")
             if not off <= 1e-6 * max(1.0, float((value - p.saturated) / composite.unit)):
                 report.failures.append(

@@ -1,14 +1,17 @@
 """Classifiers of all families on new samples: AUC and log-loss over random splits.
 
-Two kinds of tasks: resistance of HIV to eight protease inhibitors by mutation (hiv_pi, where MSMTFL_DATA names a folder that
-has it), "resistant" being a fold change of susceptibility of at least three; and tasks like those of landmine detection
-(`landmine.py`), which are generated. Every family chooses its parameters on the training samples by three folds.
+Three kinds of tasks: resistance of HIV to eight protease inhibitors by mutation (hiv_pi, where MSMTFL_DATA names a folder
+that has it), "resistant" being a fold change of susceptibility of at least three; spoken letters of five groups of speakers
+(isolet, from the same folder), vowels against consonants; and tasks like those of landmine detection (`landmine.py`), which
+are generated. Every family chooses its parameters on the training samples by three folds, and so does the automatic choice
+among families, of the simplest within a standard error or of the one with the least error.
 
     python benchmarks/studies/class_families.py --splits 10
     python benchmarks/studies/class_families.py --splits 2 --only landmine --tasks 3
 
 Both measures are a task's own, averaged over tasks: AUC, and the log-loss over that of the class shares of the training
-samples. Standard errors are over splits, of the differences to separate lassos on the same split.
+samples. Standard errors are over splits, of the differences to separate lassos on the same split; the last line compares
+the automatic choice with the line of the least mean log-loss in the same way.
 """
 
 from __future__ import annotations
@@ -21,12 +24,16 @@ from pathlib import Path
 
 import numpy as np
 from landmine import make_data as landmines
+from sklearn.base import clone
 from sklearn.metrics import log_loss, roc_auc_score
 
+from msmtfl import MultiTaskAutoClassifier
+from msmtfl.compare.choosing import choose_family
 from msmtfl.compare.run import default_models
 
 FOLD_CHANGE = 3.0  # from which on a virus counts as resistant
-REFERENCE = "lasso"
+REFERENCE, CHOICE, LEAST = "lasso", "automatic choice", "choice of the least"
+VOWELS = (1, 5, 9, 15, 21)  # letters
 
 
 def hiv(split, share, tasks):
@@ -49,6 +56,20 @@ def hiv(split, share, tasks):
     return (X[train], y[train], task[train]), (X[~train], y[~train], task[~train])
 
 
+def spoken(split, samples, tasks):
+    """Training and test samples of some groups of speakers: so many of each train."""
+    path = Path(os.environ.get("MSMTFL_DATA", "")) / "isolet.npz"
+    if not path.exists():
+        return None
+    with np.load(path) as table:
+        X, y, task = table["X"].astype(float), np.isin(table["y"], VOWELS).astype(int), table["task"]
+    rng, train = np.random.default_rng(split), np.zeros(len(y), dtype=bool)
+    for i in range(tasks):
+        train[rng.choice(np.flatnonzero(task == i), samples, replace=False)] = True
+    test = ~train & (task < tasks)
+    return (X[train], y[train], task[train]), (X[test], y[test], task[test])
+
+
 def scores(p, y, task, shares):
     """AUC and relative log-loss, averaged over tasks."""
     found = []
@@ -61,7 +82,13 @@ def scores(p, y, task, shares):
 
 def study(name, make, splits, lams) -> None:
     models = default_models(cv=3, standardize=True, classify=True)
-    results, seconds = np.full((len(models), splits, 2), np.nan), np.zeros(len(models))
+    for model in models.values():
+        if "lams" in model.get_params():
+            model.set_params(lams=lams)
+    models[CHOICE] = MultiTaskAutoClassifier({name: clone(one) for name, one in models.items()}, cv=3)
+    names = [*models, LEAST]  # what selection="min" chooses has a line already
+    results, seconds = np.full((len(names), splits, 2), np.nan), np.zeros(len(names))
+    chosen = []
     for split in range(splits):
         made = make(split)
         if made is None:
@@ -70,23 +97,33 @@ def study(name, make, splits, lams) -> None:
         (X, y, task), (X_new, y_new, task_new) = made
         shares = {i: y[task == i].mean() for i in np.unique(task)}
         for k, model in enumerate(models.values()):
-            if "lams" in model.get_params():
-                model.set_params(lams=lams)
             began = time.perf_counter()
             p = model.fit(X, y, task=task).predict_proba(X_new, task=task_new)[:, 1]
             seconds[k] += time.perf_counter() - began
             results[k, split] = scores(p, y_new, task_new, shares)
-    base, root = list(models).index(REFERENCE), np.sqrt(splits)
+        chosen.append(models[CHOICE].chosen_)
+        results[-1, split] = results[names.index(choose_family(models[CHOICE].comparison_, "min")[0]), split]
+    base, root = names.index(REFERENCE), np.sqrt(splits)
     print(f"{name}: {len(shares)} tasks, {len(y)} training samples, {X.shape[1]} features; {splits} splits")
     beside = f"{'- lasso':>8} {'(s.e.)':>8}"
-    print(f"{'model':<16} {'AUC':>6} {beside} {'log-loss':>9} {beside} {'s per fit':>10}")
+    print(f"{'model':<20} {'AUC':>6} {beside} {'log-loss':>9} {beside} {'s per fit':>10}")
     for k in np.argsort(results[:, :, 1].mean(axis=1)):
         gain = results[k] - results[base]
         mean, error = gain.mean(axis=0), np.std(gain, axis=0, ddof=1) / root
         auc, loss = results[k].mean(axis=0)
         print(
-            f"{list(models)[k]:<16} {auc:6.3f} {mean[0]:+8.3f} ({error[0]:.4f}) "
+            f"{names[k]:<20} {auc:6.3f} {mean[0]:+8.3f} ({error[0]:.4f}) "
             f"{loss:9.3f} {mean[1]:+8.3f} ({error[1]:.4f}) {seconds[k] / splits:10.1f}",
+            flush=True,
+        )
+    losses, choices = results[:, :, 1], [names.index(CHOICE), names.index(LEAST)]
+    best = int(np.argmin(np.delete(losses, choices, axis=0).mean(axis=1)))
+    print(f"chosen: {', '.join(f'{one} {chosen.count(one)}' for one in dict.fromkeys(chosen))}")
+    for choice in choices:
+        more = losses[choice] - losses[best]
+        print(
+            f"{names[choice]}: log-loss less that of {names[best]}, the best line: {more.mean():+.3f} "
+            f"({np.std(more, ddof=1) / root:.4f})",
             flush=True,
         )
 
@@ -96,14 +133,16 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--tasks", type=int, default=8)
     parser.add_argument("--share", type=float, default=0.1, help="of the isolates that train (hiv_pi)")
+    parser.add_argument("--samples", type=int, default=80, help="of each group of speakers that train (isolet)")
     parser.add_argument("--lams", type=int, default=15)
-    parser.add_argument("--only", choices=["hiv_pi", "landmine"])
+    parser.add_argument("--only", choices=["hiv_pi", "landmine", "isolet"])
     arguments = parser.parse_args()
     if arguments.splits < 2:
         parser.error("standard errors need at least two splits")
     warnings.simplefilter("ignore")
     kinds = {
         "hiv_pi": lambda split: hiv(split, arguments.share, arguments.tasks),
+        "isolet": lambda split: spoken(split, arguments.samples, min(arguments.tasks, 5)),
         "landmine": lambda split: landmines("sparse", split, arguments.tasks),
     }
     for name, make in kinds.items():

@@ -17,19 +17,16 @@ from ._estimators.new_tasks import Line, new_line
 from ._objective.losses import loss_named
 
 TERMS = 16  # of a sum without parentheses
+# in SQL, and as nodes of ONNX after the linear predictor
+RESPONSES = {"identity": ("{}", ""), "exp": ("EXP({})", "Exp"), "expit": ("1.0e0 / (1.0e0 + EXP(-({})))", "Sigmoid")}
 QUOTES = {'"': '"', "`": "`", "[": "]"}  # that begin and end a name
 OPSET, IR = 19, 9  # of ONNX: the first that compares text, and the file version that goes with it
 
 
-def _linear(model: Any) -> Any:
-    """The fitted model, if its predictions are linear; otherwise an error that says the way out."""
+def _exported(model: Any) -> tuple[Any, str]:
+    """The fitted model, and what becomes of its linear predictor; an error that says the way out where that is not one
+    function of it."""
     model = model_chosen(model)
-    if is_model(model) and is_classifier(model):
-        raise TypeError(
-            f"{type(model).__name__} is a classifier, and only linear predictions can be exported: its log-odds are "
-            "intercept_ + coef_ . x of the task. Probabilities: load_model(path).predict_proba(...) in Python, or "
-            "`msmtfl predict` on the command line."
-        )
     if hasattr(model, "steps"):
         raise TypeError(
             "a Pipeline cannot be exported whole. Export its last step, pipeline[-1], for columns that the steps before it "
@@ -39,14 +36,24 @@ def _linear(model: Any) -> Any:
     if not is_model(model):
         raise TypeError(f"only models of this package can be exported, got {type(model).__name__}.")
     check_is_fitted(model, "coef_")
-    if not loss_named(loss_of(model)).linear:
-        raise ValueError(f"loss={model.loss!r}: only linear predictions can be exported.")
+    link = "expit" if is_classifier(model) else loss_named(loss_of(model)).link
+    if is_classifier(model) and (len(model.classes_) != 2 or np.ndim(model.coef_) == 3):
+        raise ValueError(
+            f"this classifier tells {len(model.classes_)} classes apart by several linear predictors, and one can be "
+            "exported: fit a model to one class against the others. Probabilities of all classes: "
+            "load_model(path).predict_proba(...) in Python, or `msmtfl predict` on the command line."
+        )
+    if link not in RESPONSES:
+        raise ValueError(
+            f"loss={model.loss!r}: predictions are no function of the linear predictor that SQL or ONNX have."
+        )
     if getattr(model, "uses_offset_", False):
         raise ValueError(
-            "this model was fitted with an offset, which would be left out of what is exported. Fit it to y - offset, which "
-            "gives the same coefficients, and add the offset to the predictions."
+            "this model was fitted with an offset, which would be left out of what is exported. With squared loss fit it to "
+            "y - offset, which gives the same coefficients, and add the offset to the predictions; of other losses export a "
+            "model of the same data without offset, or predict in Python."
         )
-    return model
+    return model, link
 
 
 def _parts(model: Any) -> tuple[list[Any], Floats, Floats]:
@@ -74,6 +81,10 @@ def to_sql(
     quote: str = '"',
 ) -> dict[Any, str] | str:
     """Write a fitted model as SQL: sums of products that any database can compute.
+
+    What is written is what `predict` returns; of a classifier of two classes it is the probability of the second one
+    (``classes_[1]``). Models of counts and amounts, whose predictions are exp of a sum, and classifiers need EXP, which
+    databases have (SQLite from 3.35 on, if it was compiled with its functions of mathematics).
 
     Numbers are written as Python writes them, which is exact, with an exponent, which makes them floating
     point in SQL. Coefficients that are 0 are left out. Long sums are nested in parentheses, 16 terms at a
@@ -117,12 +128,12 @@ def to_sql(
     END AS "prediction"
     FROM "winter"
     """
-    model = _linear(model)
+    model, link = _exported(model)
     labels, coef, intercept = _parts(model)
     if quote not in QUOTES:
         raise ValueError(f"quote must be one of {', '.join(QUOTES)}, got {quote!r}.")
     names = [_name(name, quote) for name in model.features_.tolist()]
-    expressions = [_expression(w, b, names) for w, b in zip(coef, intercept.tolist(), strict=True)]
+    expressions = [_expression(w, b, names, link) for w, b in zip(coef, intercept.tolist(), strict=True)]
     if table is not None:
         _refuse_equals(labels)
     if table is None:
@@ -139,7 +150,7 @@ def to_sql(
         cases = [f"  WHEN {_literal(label, quote)} THEN {one}" for label, one in zip(labels, expressions, strict=True)]
         if model.unknown_task != "error":
             w, b = new_line(model, coef[:, None], intercept[:, None])
-            cases.append(f"  ELSE {_expression(w[0], float(b[0]), names)}")
+            cases.append(f"  ELSE {_expression(w[0], float(b[0]), names, link)}")
         column = _name(_task_name(model, task_column), quote)
         columns = ["\n".join([f"CASE {column}", *cases, f"END AS {_name('prediction', quote)}"])]
     source = ".".join(_name(part, quote) for part in ([table] if isinstance(table, str) else table))
@@ -178,13 +189,13 @@ def _refuse_equals(labels: list[Any]) -> None:
             )
 
 
-def _expression(w: Floats, intercept: float, names: list[str]) -> str:
-    """intercept + w . x as a tree of sums."""
+def _expression(w: Floats, intercept: float, names: list[str], link: str) -> str:
+    """What is predicted, from intercept + w . x as a tree of sums."""
     terms = [_number(intercept)] if intercept != 0.0 else []
     terms += [f"{_number(float(w[j]))} * {names[j]}" for j in np.flatnonzero(w)]
     while len(terms) > TERMS:
         terms = [f"({' + '.join(terms[k : k + TERMS])})" for k in range(0, len(terms), TERMS)]
-    return " + ".join(terms) or _number(0.0)
+    return RESPONSES[link][0].format(" + ".join(terms) or _number(0.0))
 
 
 def _number(value: float) -> str:
@@ -221,7 +232,8 @@ def to_onnx(model: Any) -> Any:
     Inputs are `X`, double, (samples, d) in the order of `features_` without the column that identifies the
     task, and, if the model was fitted with labels, `task`, (samples,) labels: text, int64, double or bool.
     Output is `prediction`, double, (samples,); (samples, m) if the model was fitted with a 2-D y. A label
-    never seen gives NaN, or with ``unknown_task="mean"`` the prediction with the mean coefficients. The
+    never seen gives NaN, or with ``unknown_task="mean"`` the prediction with the mean coefficients. Of a classifier
+    of two classes the output is the probability of the second one. The
     metadata `features` and `tasks` hold their names as JSON.
 
     Parameters
@@ -249,7 +261,7 @@ def to_onnx(model: Any) -> Any:
     """
     from . import __version__
 
-    model = _linear(model)
+    model, link = _exported(model)
     labels, coef, intercept = _parts(model)
     onnx = _onnx()
     helper, double = onnx.helper, onnx.TensorProto.DOUBLE
@@ -265,6 +277,9 @@ def to_onnx(model: Any) -> Any:
         nodes = [("MatMul", "X coef", "sums", {}), ("Add", "sums intercept", "prediction", {})]
         constants = {"coef": coef.T if wide else coef[0], "intercept": intercept if wide else intercept[0]}
         tensors = []
+    if response := RESPONSES[link][1]:
+        kind, into, _, more = nodes.pop()
+        nodes += [(kind, into, "predictor", more), (response, "predictor", "prediction", {})]
     tensors += [onnx.numpy_helper.from_array(np.array(value), name) for name, value in constants.items()]
     shape = ["rows", len(labels)] if model._form == "wide" else ["rows"]
     graph = helper.make_graph(

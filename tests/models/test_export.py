@@ -14,6 +14,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Lasso
 
+import msmtfl
 from msmtfl import L12MTL, MSMTFL, DirtyMTL, LassoMTL
 from msmtfl._estimators.baselines.ridge import RidgePerTaskCV
 from msmtfl.export import to_onnx, to_sql
@@ -235,6 +236,52 @@ def test_what_sql_cannot_say():
             export(MSMTFL())
         with pytest.raises(TypeError, match="only models of this package can be exported, got Lasso"):
             export(Lasso())
+
+
+MEANS = {
+    "poisson": lambda f, rng: rng.poisson(np.exp(f)).astype(float),
+    "gamma": lambda f, rng: np.exp(f) * rng.gamma(2.0, 0.5, len(f)),
+    "tweedie": lambda f, rng: np.where(rng.random(len(f)) < 0.3, 0.0, np.exp(f) * rng.gamma(2.0, 0.5, len(f))),
+    "cox": lambda f, rng: np.column_stack([rng.exponential(np.exp(-f)), rng.random(len(f)) < 0.7]),
+    "classes": lambda f, rng: np.where(f + rng.logistic(size=len(f)) > 0, "yes", "no"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:task\\(s\\) 'n' were not in the training data")
+@pytest.mark.parametrize("what", MEANS)
+@pytest.mark.parametrize("family", ["MSMTFL", "L12MTL", "SharedMTL", "PartialPooling"])
+def test_every_loss_is_exported(family, what):
+    """Counts, amounts, hazards and two classes: what `predict` or `predict_proba` says, also of tasks not seen."""
+    rng = np.random.default_rng(1)
+    X, task = rng.standard_normal((120, 4)), np.repeat(["a", "b", "c"], 40)
+    y = MEANS[what](X @ [0.5, -0.3, 0.0, 0.2] + 0.2, rng)
+    options = {} if what == "classes" else {"loss": what}
+    if family != "PartialPooling":
+        options["unknown_task"] = "mean"
+    made = getattr(msmtfl, family + "Classifier" * (what == "classes"))
+    model = made(**({"k": 5.0} if family == "PartialPooling" else {}), **options).fit(X, y, task=task)
+    if "unknown_task" in options:
+        task[:5] = "n"
+    expected = model.predict_proba(X, task=task)[:, 1] if what == "classes" else model.predict(X, task=task)
+    table = pd.DataFrame(X, columns=model.features_).assign(place=task)
+    with sqlite3.connect(":memory:") as connection:
+        table.to_sql("t", connection, index=False)
+        found = pd.read_sql(to_sql(model, table="t", task_column="place"), connection)["prediction"]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    onnx = pytest.importorskip("onnx.reference")
+    (found,) = onnx.ReferenceEvaluator(to_onnx(model)).run(["prediction"], {"X": X, "task": task.astype(object)})
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("export", [to_sql, to_onnx])
+def test_three_classes_and_offsets_are_refused_with_the_way_out(export):
+    X, y, task = data()
+    three = msmtfl.L12MTLClassifier(0.02).fit(X, np.digitize(y, [0.0, 1.0]), task=task)
+    with pytest.raises(ValueError, match=r"one class against the others.*msmtfl predict"):
+        export(three)
+    counts = MSMTFL(0.1, loss="poisson").fit(X, np.abs(y), task=task, offset=np.ones(len(y)))
+    with pytest.raises(ValueError, match="of other losses export a model of the same data without offset"):
+        export(counts)
 
 
 # ------------------------------------------------------------------ ONNX

@@ -313,7 +313,9 @@ class Composite:
             step = np.zeros_like(z)
             step[at] = -solved(H[np.ix_(at, at)], g[at])
             new = self._value(z + step)
-            if not new < value:
+            if not new <= value + LD(1e-17) * (
+                abs(value) + self.unit
+            ):  # slopes go on falling where rounding hides values
                 break
             z, value = z + step, new
         return z / self.size, self._bound(z, LD(0))

@@ -40,7 +40,8 @@ class Loss(Protocol):
     losses that act on every row by itself."""
 
     squared: ClassVar[bool]  # whether it is the squared error: sums of squares and products then say all there is
-    linear: ClassVar[bool]  # whether the linear predictor itself is what is predicted
+    linear: ClassVar[bool]  # whether targets are on the scale of linear predictors
+    link: ClassVar[str]  # what is predicted: the linear predictor ("identity"), its "exp" or its "expit"; or "other"
     levelled: ClassVar[bool]  # whether it tells levels of f apart, so that there are intercepts
     dispersed: ClassVar[bool]  # whether it is all of a log-likelihood: the distribution says how large the noise is
     least: ClassVar[float]  # the smallest target that it takes
@@ -100,6 +101,7 @@ class Separable:
 
     levelled: ClassVar[bool] = True
     dispersed: ClassVar[bool] = False
+    link: ClassVar[str] = "identity"
 
     def of_task(self, y: Floats, v: Floats) -> Any:
         return self
@@ -164,6 +166,7 @@ class Squared(Separable):
 class Logistic(Separable):
     """y is 0 or 1."""
 
+    link: ClassVar[str] = "expit"
     dispersed: ClassVar[bool] = True
     squared: ClassVar[bool] = False
     linear: ClassVar[bool] = False
@@ -206,6 +209,7 @@ class Softmax(Logistic):
     """A class among several, beside what is known of the others; see `class_tasks.py`. Responses are proportional to the
     probabilities of classes."""
 
+    link: ClassVar[str] = "other"
     text: ClassVar[str] = "2/({m} nᵢ) Σᵣ [log Σₖ exp fᵣₖ − fᵣ,y₍ᵣ₎]"
 
     def response(self, f: Floats) -> Floats:
@@ -215,6 +219,7 @@ class Softmax(Logistic):
 class _LogLink(Separable):
     """What losses of a mean e^f have in common."""
 
+    link: ClassVar[str] = "exp"
     squared: ClassVar[bool] = False
     linear: ClassVar[bool] = False
     mean: ClassVar[str] = "mean"  # what e^f is called

@@ -43,6 +43,7 @@ class Cox:
 
     squared: ClassVar[bool] = False
     linear: ClassVar[bool] = False
+    link: ClassVar[str] = "identity"  # predictions are logarithms of hazards
     levelled: ClassVar[bool] = False
     dispersed: ClassVar[bool] = True
     mean: ClassVar[str] = "hazard"  # what e^f is, but for a factor
