@@ -73,7 +73,7 @@ class Training:
             "y": self.y,
             "sample_weight": self.weight,
             "offset": self.offset,
-            "target": self.columns.target,
+            "target": self.columns.event or self.columns.target,
             "task_name": self.columns.task,
             "left_out": gone if self.dropped else None,
         }

@@ -57,9 +57,6 @@ def models_table(result: Comparison) -> Table:
         figures("Features", result.n_features[order], "used in any task, mean over folds"),
         figures("Seconds", result.seconds[order], "of a search, or of a fit that is made on every fold", 2),
     ]
-    if result.corrected is not None:
-        hint = "corrected for the choice of the model's parameters, by bootstrap"
-        columns.append(figures("Corrected", result.corrected.by_model[order], hint))
     if result.auc is not None:
         columns.append(figures("AUC", result.auc[order], "area under the curve of a task, mean over tasks by size"))
     if result.new_task is not None:

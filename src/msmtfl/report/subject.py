@@ -64,11 +64,18 @@ def subject_of(model: Any, target: Any = None, task_name: Any = None, y: Any = N
     columns = columns if isinstance(columns, dict) else {}
     if model._form == "wide":
         return Subject(task="target", tasks="targets", wide=True)
-    target = target or columns.get("target") or getattr(y, "name", None)
+    events = _event_of(y) if of_survival(model) else None  # what has a hazard is the event, not the time
+    target = target or columns.get("event") or columns.get("target") or events or getattr(y, "name", None)
     own = model.task_column if isinstance(model.task_column, str) else None
     one, several = task_words(task_name or columns.get("task") or own)
     named = isinstance(target, str) and target.strip()
     return Subject(short(target) if named else "the event" if of_survival(model) else "the target", one, several)
+
+
+def _event_of(y: Any) -> Any:
+    """What the column of events is called, of a table of times and events."""
+    names = list(getattr(y, "columns", ()))
+    return names[1] if len(names) == 2 else None
 
 
 def task_words(name: Any) -> tuple[str, str]:
