@@ -45,7 +45,7 @@ for name, model in models.items():
     print(f"{name:16} held-out nMSE {-model.cross_fitted_score_:.3f}, {used} mutations in use")
 
 # %%
-# On the real data the same error with far fewer mutations. Now rank the positions by the largest row norm of their
+# On the real data the same error with far fewer mutations. Now rank the positions by the largest norm of their
 # mutations, and look how many of the twelve major ones are among the first k.
 
 position = np.array([int(re.match(r"\d+", name)[0]) for name in data.features])

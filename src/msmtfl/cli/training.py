@@ -74,7 +74,7 @@ class Training:
             "sample_weight": self.weight,
             "offset": self.offset,
             "target": self.columns.event or self.columns.target,
-            "task_name": self.columns.task,
+            "task_name": self.columns.task if len(level_columns(self.columns.task)) < 2 else None,
             "left_out": gone if self.dropped else None,
         }
 

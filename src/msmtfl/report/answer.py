@@ -41,8 +41,7 @@ def _plain(text: str) -> list[Phrase]:
 
 def features(facts: ModelFacts) -> list[Phrase]:
     """The strongest features, and in which direction."""
-    top = [int(j) for j in facts.by_importance[:TOLD] if facts.importance[j] > 0]
-    top = [j for j in top if facts.importance[j] >= WEAK * facts.importance[top[0]]]
+    top, doubtful = told(facts)
     what = outcome(facts)
     if not top:
         return _plain(f"No feature predicts {what}: all coefficients are 0.")
@@ -70,7 +69,30 @@ def features(facts: ModelFacts) -> list[Phrase]:
         for n, (name, j) in enumerate(zip(_names(facts, places), places, strict=True)):
             out.append(Phrase("" if n == 0 else " and " if n == len(places) - 1 else ", "))
             out += [name, Phrase(f" ({effect(facts, j)})")]
-    return [*out, Phrase(".")]
+    return [*out, Phrase("."), *_leans_on(facts, doubtful)]
+
+
+def told(facts: ModelFacts) -> tuple[list[int], list[int]]:
+    """Features that the first sentence tells of, the strongest first. Where it is known which are clearly non-zero anywhere
+    and some are, those; and the others that the model counts as much."""
+    strong = [int(j) for j in facts.by_importance if facts.importance[j] > 0]
+    strong = [j for j in strong if facts.importance[j] >= WEAK * facts.importance[strong[0]]]
+    clear = [] if facts.sure is None else [j for j in strong if facts.sure.clear_in[j]]
+    if not clear:
+        return strong[:TOLD], []
+    return clear[:TOLD], [j for j in strong[:TOLD] if j not in clear]
+
+
+def _leans_on(facts: ModelFacts, places: list[int]) -> list[Phrase]:
+    """Features that count much in the model though their intervals do not exclude 0."""
+    if not places:
+        return []
+    out = [Phrase(" The model leans on ")]
+    for n, name in enumerate(_names(facts, places)):
+        out += [Phrase("" if n == 0 else " and " if n == len(places) - 1 else ", "), name]
+    many = len(places) > 1
+    where = f" in any {facts.subject.task}" if facts.m > 1 else ""
+    return [*out, Phrase(f", too, which {'are' if many else 'is'} not clearly non-zero{where}.")]
 
 
 def unfounded(facts: ModelFacts) -> bool:

@@ -48,7 +48,7 @@ def shares(facts: ModelFacts) -> str:
     n, tasks, d = facts.variables.counts, facts.subject.tasks, len(facts.variables.features)
     if n["unused"] + n["constant"] == d:
         return f"No {facts.noun} is used: all coefficients are 0."
-    said_of_tasks = odd_in_words(facts.model)
+    said_of_tasks = odd_in_words(facts.model, (facts.subject.task, facts.subject.tasks))
     odd = " " * bool(said_of_tasks) + said_of_tasks
     if not facts.family.selects(facts.model):
         return f"Every {facts.noun} that varies is used: the penalty shrinks coefficients, and leaves none of them out.{odd}"
@@ -125,8 +125,8 @@ def not_learned(facts: ModelFacts) -> str:
     if partly:
         said.append(
             f"{counted(partly, facts.noun)} {'is' if partly == 1 else 'are'} constant within some of the "
-            f"{facts.subject.tasks}, where no coefficient can be learned. The table of features says in how many "
-            "each varies."
+            f"{facts.subject.tasks}, where no coefficient of their own can be learned. The table of features says in how "
+            "many each varies."
         )
     return " ".join(said)
 
@@ -200,11 +200,15 @@ def suspicious(facts: ModelFacts) -> str:
     if not known.size:
         return ""
     worst = float(np.max(facts.errors.relative[known]))
-    size = "without any error" if worst == 0.0 else f"with a {facts.words.loss} of at most {worst:.0e} of {facts.words.unit}"
+    size = (
+        "without any error"
+        if worst == 0.0
+        else f"with a {facts.words.loss} of at most {worst:.0e} of {facts.words.unit}"
+    )
     tasks = listed([task(label) for label in facts.model.tasks_[known]])
     return (
-        f"Too good to be true: held-out rows of {tasks} are predicted {size}. Is the target computed from a feature there, or "
-        "are rows in the table twice?"
+        f"Too good to be true: held-out rows of {tasks} are predicted {size}. Is the target computed from a feature there, "
+        "or are rows in the table twice?"
     )
 
 
@@ -219,8 +223,9 @@ def failing(facts: ModelFacts) -> str:
     said = []
     for i in places[:LISTED]:
         known = f"{counted(int(facts.n_samples[i]), 'row')}, " if np.isfinite(facts.n_samples[i]) else ""
-        off = f"{known}{begin or 'off by '}{number(size(errors.loss[i]))}, the {facts.words.nothing} {number(size(facts.unit[i]))}"
-        said.append(f"{task(facts.model.tasks_[i])} ({off})")
+        off = f"{known}{begin or 'off by '}{number(size(errors.loss[i]))}"
+        nothing = f"the {facts.words.nothing} {number(size(facts.unit[i]))}"
+        said.append(f"{task(facts.model.tasks_[i])} ({off}, {nothing})")
     more = f" and {facts.subject.counted(len(places) - LISTED)} more" if len(places) > LISTED else ""
     of_all = f"{begin or 'off by '}{number(size(all_rows.loss))}, each {facts.subject.task}'s own {facts.words.nothing}"
     one = len(places) == 1
