@@ -198,6 +198,8 @@ def mark_beyond(ax: Any, values: Any, places: Any, colours: Sequence[str]) -> No
             (high if right else low, at),
             (-7 if right else 7, 0),
             ha="right" if right else "left",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},  # over the bar that leads to it
+            zorder=4,
             **place,
         )
 

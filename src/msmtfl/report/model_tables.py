@@ -327,10 +327,12 @@ def _short(value: Any, longest: int = 80) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def values_table(facts: ModelFacts) -> Table:
+def values_table(facts: ModelFacts) -> Table | None:
     used = facts.family.values_in_use(facts.model)
     found = {f"{strength.symbol} used": value for strength, value in used.items()}
     found |= {text: float(getattr(facts.model, key)) for key, text in VALUES.items() if hasattr(facts.model, key)}
+    if not found:
+        return None
     cells = [Cell(f"{value:.6g}".replace("-", "−", int(value < 0)), value) for value in found.values()]
     return Table("values", "What came out", [texts("Quantity", found), Column("Value", cells, True)], len(found))
 
