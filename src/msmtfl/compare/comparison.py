@@ -290,9 +290,11 @@ class Comparison(HeldOutErrors, Card):
         value = self.corrected.best if selection is None else self.corrected.chosen[selection]
         if not np.isfinite(value):
             return ""
-        fair = float(self.error[self.models.index(self.best if model is None else model)])
+        k = self.models.index(self.best if model is None else model)
+        fair = float(self.error[k])
+        told = fair if selection is None else float(self.at_choice.error[k])  # beside the sentence
         expected = f"the {self.measure.name} to expect on new data is {max(value, fair):.{self._decimals}f}."
-        if value <= fair:
+        if max(value, fair) <= told:
             return (
                 f"Having chosen among all models and their parameters makes no difference that can be seen: {expected}"
             )
