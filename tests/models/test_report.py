@@ -209,7 +209,7 @@ def test_features_table_is_the_sharing_map(model, page):
         assert cells["Freed"] == ("freed" if found.freed[j] else "no")
         assert near(cells["Strength"]) == pytest.approx(found.row_norms[j], rel=5e-3)
         for i, label in enumerate(TASKS):
-            assert near(cells[label]) == pytest.approx(model.coef_[i, j], rel=5e-3, abs=1e-12)
+            assert near(cells[f"{label}, per unit"]) == pytest.approx(model.coef_[i, j], rel=5e-3, abs=1e-12)
 
 
 def test_map_holds_every_stage(model, page):
@@ -393,7 +393,7 @@ def test_one_task_alone_has_nothing_to_share(undrawn):
     page = Page(report_html(MSMTFL().fit(X, y)))
     assert re.search(r"Of 6 features \d are used\.", page.text)
     assert "sharing gained" not in page.text
-    heads = ["Feature", "Direction", "Effect of one s.d.", "Strength", "Freed", "Coefficient"]
+    heads = ["Feature", "Direction", "Effect of one s.d.", "Strength", "Freed", "Coefficient, per unit"]
     assert page.table("features")[0] == heads
 
 

@@ -640,12 +640,12 @@ def test_a_page_of_every_family_and_loss(name, visit, tmp_path):
 def test_a_page_of_a_comparison(visit, tmp_path):
     X, y = make_data("squared")
     result = compare_models(X, y, task_column="site", models=["lasso", "shared", "pooled ridge"], cv=3)
-    write_report(result, tmp_path / "r.html")
+    write_report(result, tmp_path / "r.html", target="score", task_name="site")
     for width, scheme in ((1400, "light"), (400, "dark")):
         page = visit(
             tmp_path / "r.html", viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
         )
-        assert page.locator("h1").inner_text() == "Did sharing help 3 tasks?"
+        assert page.locator("h1").inner_text() == "Did sharing help predict score in 3 sites?"
         assert page.locator("figure.chart.alive").count() == 2
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert serious(page) == []

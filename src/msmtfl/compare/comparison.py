@@ -293,8 +293,9 @@ class Comparison(HeldOutErrors, Card):
         k = self.models.index(self.best if model is None else model)
         fair = float(self.error[k])
         told = fair if selection is None else float(self.at_choice.error[k])  # beside the sentence
-        expected = f"the {self.measure.name} to expect on new data is {max(value, fair):.{self._decimals}f}."
-        if max(value, fair) <= told:
+        found, beside = (f"{one:.{self._decimals}f}" for one in (max(value, fair), told))
+        expected = f"the {self.measure.name} to expect on new data is {found}."
+        if float(found) <= float(beside):
             return (
                 f"Having chosen among all models and their parameters makes no difference that can be seen: {expected}"
             )

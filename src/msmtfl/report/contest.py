@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from .._estimators.fitted import WAYS
+from .._runtime.naturally import natural_order
 from ..compare.comparison import Comparison, mean_over_tasks
 from ..compare.measures import LOG_LOSS
+from .subject import Subject
 from .tabular import MOST_ROWS, Cell, Column, Table, counts, figures, texts
 from .words import percent
 
@@ -69,10 +71,12 @@ def models_table(result: Comparison) -> Table:
     return Table("models", "The models on the same held-out rows", columns, len(order))
 
 
-def by_task_table(result: Comparison) -> Table:
+def by_task_table(result: Comparison, subject: Subject) -> Table:
     order, m = np.argsort(result.error, kind="stable"), len(result.tasks)
+    place = natural_order(result.tasks.tolist())[:MOST_ROWS]
     columns = [
-        texts("Task", result.tasks[:MOST_ROWS]),
-        *(figures(result.models[k], result.error_by_task[k, :MOST_ROWS], result.measure.name) for k in order),
+        texts(subject.task.capitalize(), result.tasks[place]),
+        *(figures(result.models[k], result.error_by_task[k, place], result.measure.name) for k in order),
     ]
-    return Table("by-task", f"Held-out {result.measure.name} by task and model", columns, m, "the first are shown")
+    said = f"Held-out {result.measure.name} by {subject.task} and model"
+    return Table("by-task", said, columns, m, "the first are shown")

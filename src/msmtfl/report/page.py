@@ -23,6 +23,7 @@ from .answer import answer, outcome
 from .facts import ModelFacts
 from .performance import calibration_table, confusion_table, overall_auc
 from .pictures import Picture, picture
+from .subject import Subject
 from .task_view import task_view
 from .words import counted, every, number, short, symbol, typeset
 
@@ -51,20 +52,29 @@ def render(
     reason: str | None = None,
     shared: SharedFeatures | None = None,
     left_out: str | None = None,
+    subject: Subject | None = None,
 ) -> str:
-    """The report as HTML; `reason`: why this model was chosen among others."""
+    """The report as HTML; `reason`: why this model was chosen among others; `subject`: of a comparison alone, what target
+    and tasks are called."""
+    subject = facts.subject if facts is not None else subject or Subject()
     library, template = charts.library(), _template()
-    content: dict[str, Any] = {"facts": facts, "comparison": comparison, "command": command, "reason": reason}
+    content: dict[str, Any] = {
+        "subject": subject,
+        "facts": facts,
+        "comparison": comparison,
+        "command": command,
+        "reason": reason,
+    }
     view = None
     if facts is not None:
         content |= _of_model(facts, left_out) | {"shared": shared}
         view = task_view(facts)
     if comparison is not None:
-        content |= _of_comparison(comparison)
+        content |= _of_comparison(comparison, subject)
     content["snippet"] = contest.snippet(comparison) if facts is None else facts.snippet()
     content["versions"] = model_tables.versions_table(None if facts is None else facts.model)
-    content["title"] = _title(facts, comparison) if title is None else title
-    content["byline"] = _byline(facts, comparison)
+    content["title"] = _title(facts, comparison, subject) if title is None else title
+    content["byline"] = _byline(facts, comparison, subject)
     content["sections"] = _sections(content)
     shown = [one for one in content.values() if isinstance(one, Illustration)]
     return _fill(template, content, {"charts": {one.name: one.chart for one in shown}, "tasks": view}, library)
@@ -282,7 +292,7 @@ def _tall(names: int) -> float:
 # ------------------------------------------------------------------ a comparison
 
 
-def _of_comparison(result: Comparison) -> dict[str, Any]:
+def _of_comparison(result: Comparison, subject: Subject) -> dict[str, Any]:
     """What the template says of a comparison."""
     tall = 1.6 + 0.3 * max(len(result.models), min(len(result.tasks), 14))
     alt = "Held-out error of each model, and what each task gains; the tables below hold the numbers."
@@ -302,28 +312,29 @@ def _of_comparison(result: Comparison) -> dict[str, Any]:
         "models_chart": by_model,
         "rival_chart": _differences("rival", charts.gain_chart(display), drawn, said),
         "models": contest.models_table(result),
-        "by_task": contest.by_task_table(result),
+        "by_task": contest.by_task_table(result, subject),
     }
 
 
 # ------------------------------------------------------------------ around it
 
 
-def _title(facts: ModelFacts | None, comparison: Comparison | None) -> str:
+def _title(facts: ModelFacts | None, comparison: Comparison | None, subject: Subject) -> str:
     if facts is not None:
         return facts.subject.title(facts.m)
     assert comparison is not None
-    return f"Did sharing help {counted(len(comparison.tasks), 'task')}?"
+    what = "" if subject.target == Subject.target else f"predict {subject.target} in "
+    return f"Did sharing help {what}{subject.counted(len(comparison.tasks))}?"
 
 
-def _byline(facts: ModelFacts | None, comparison: Comparison | None) -> list[str]:
+def _byline(facts: ModelFacts | None, comparison: Comparison | None, subject: Subject) -> list[str]:
     now = datetime.now(UTC)
     today = f"{now.day} {now:%B %Y}"
     if facts is not None:
         rows = [counted(int(facts.n_samples.sum()), "row")] if np.isfinite(facts.n_samples).all() else []
         return [facts.subject.counted(facts.m), *rows, counted(facts.d, "feature"), today]
     assert comparison is not None
-    return [counted(len(comparison.models), "model"), counted(len(comparison.tasks), "task"), today]
+    return [counted(len(comparison.models), "model"), subject.counted(len(comparison.tasks)), today]
 
 
 def _sections(content: dict[str, Any]) -> list[tuple[str, str]]:

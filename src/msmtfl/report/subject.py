@@ -74,6 +74,16 @@ def subject_of(model: Any, target: Any = None, task_name: Any = None, y: Any = N
     return Subject(short(target) if named else "the event" if of_survival(model) else "the target", one, several)
 
 
+def subject_named(target: Any = None, task_name: Any = None) -> Subject:
+    """From the names that were given, of a comparison, which knows none.
+
+    >>> subject_named("score", "school_id")
+    Subject(target='score', task='school', tasks='schools', wide=False)
+    """
+    named = isinstance(target, str) and target.strip()
+    return Subject(short(target) if named else Subject.target, *task_words(task_name))
+
+
 def _last_level(model: Any) -> Any:
     """Of tasks with levels: what the last one is called, if every task has a value of its own there, as schools in regions
     have."""
