@@ -343,8 +343,12 @@ def test_what_could_not_be_learned_is_said_and_marked(undrawn, tmp_path):
     assert "1 feature is constant within some of the tasks" in page.text
     head, rows = page.table("features")
     found = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
-    assert (found["age"]["Used in"], found["age"]["Varies in"], found["age"]["east"]) == ("not learned", "0", "–")
-    assert (found["x0"]["Varies in"], found["x0"]["south"]) == ("2", "–")
+    assert (found["age"]["Used in"], found["age"]["Varies in"], found["age"]["east, per unit"]) == (
+        "not learned",
+        "0",
+        "–",
+    )
+    assert (found["x0"]["Varies in"], found["x0"]["south, per unit"]) == ("2", "–")
     chart = page.charts["map"]
     assert chart["constant"] == [chart["rows"].index("x0") * 3 + 2]
     assert "Varies in" not in Page(report_html(fitted(LassoMTL(0.05)))).table("features")[0]
