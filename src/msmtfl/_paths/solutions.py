@@ -133,7 +133,7 @@ class Solutions:
 
     @property
     def settled(self) -> np.ndarray:
-        """(K, L) bool: where the work went to its end. Elsewhere a search has stopped short of it."""
+        """Whether the work went to its end, at every point (K, L); a search stops short of others."""
         raise NotImplementedError
 
     @cached_property
