@@ -133,7 +133,10 @@ class Solutions:
 
     @property
     def settled(self) -> np.ndarray:
-        """Whether the work went to its end, at every point (K, L); a search stops short of others."""
+        """Whether the work went to its end, at every point (K, L).
+
+        A search stops short of it elsewhere.
+        """
         raise NotImplementedError
 
     @cached_property
