@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from msmtfl import MSMTFLCV, LassoMTLCV
+from msmtfl._runtime.drawing import DIVERGING, colours
 from msmtfl.demo import load_patients
 
 mpl.use("Agg")
@@ -32,16 +33,17 @@ def main() -> None:
     limit = max(np.abs(effect).max() for effect in effects)
     titles = (
         "separate lassos",
-        f"msmtfl ({len(free)} shared features, not shrunk)",
+        f"msmtfl ({len(free)} features freed: shared, not shrunk)",
     )
     for axis, effect, title in zip(axes, effects, titles, strict=True):
-        image = axis.imshow(effect[:, rows].T, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
+        shown = np.where(effect[:, rows] == 0, np.nan, effect[:, rows]).T  # exactly 0: grey
+        image = axis.imshow(shown, cmap=colours(DIVERGING), vmin=-limit, vmax=limit, aspect="auto")
         axis.set_title(title, fontsize=11)
         axis.set_xticks(range(len(groups)), groups, fontsize=7.5)
         for t, j in enumerate(rows):
             for i in range(len(groups)):
                 if effect[i, j]:
-                    shade = "white" if abs(effect[i, j]) > 0.55 * limit else "black"
+                    shade = "white" if abs(effect[i, j]) > 0.35 * limit else "black"
                     axis.text(i, t, f"{effect[i, j]:.0f}", ha="center", va="center", fontsize=7.5, color=shade)
         axis.tick_params(length=0)
         axis.spines[:].set_visible(False)
@@ -50,7 +52,7 @@ def main() -> None:
         if j in free:
             axes[1].add_patch(plt.Rectangle((-0.5, t - 0.5), len(groups), 1, fill=False, ec="black", lw=1.3))
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
-    bar.set_label("effect of one standard deviation on disease progression", fontsize=8.5)
+    bar.set_label("effect of one standard deviation on progression (blue: up)", fontsize=8.5)
     bar.ax.tick_params(labelsize=8)
     figure.savefig(Path(__file__).with_name("picture.png"), dpi=130)
 

@@ -32,7 +32,7 @@ def lam_of(alpha):
 def errors(lam, theta):
     """Exact stages; after the last the algorithm stands still."""
     with warnings.catch_warnings():  # on the left every task interpolates, and fit says so
-        warnings.filterwarnings("ignore", ".* rows are un-penalised")
+        warnings.filterwarnings("ignore", ".* features are un-penalised")
         model = MSMTFL(lam, theta, max_stages=STAGES, fit_intercept=False).fit(X, y, task=task)
     found = [parameter_error(true, stage.coef) for stage in model.stages_]
     return found + found[-1:] * (STAGES - len(found))

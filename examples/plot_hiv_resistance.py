@@ -21,6 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import stored_data
+from matplotlib.colors import LinearSegmentedColormap
 
 from msmtfl import MSMTFLCV, LassoMTLCV
 from msmtfl.sharing import sharing_map
@@ -44,7 +45,7 @@ for name, model in models.items():
     print(f"{name:16} held-out nMSE {-model.cross_fitted_score_:.3f}, {used} mutations in use")
 
 # %%
-# On the real data the same error with far fewer mutations. Now rank the positions by the largest row norm of their
+# On the real data the same error with far fewer mutations. Now rank the positions by the largest norm of their
 # mutations, and look how many of the twelve major ones are among the first k.
 
 position = np.array([int(re.match(r"\d+", name)[0]) for name in data.features])
@@ -73,7 +74,7 @@ figure.suptitle(data.source, fontsize=9, color="#666")
 plt.show()
 
 # %%
-# Which of them for which drug? Positions in rows, drugs in columns: the strongest effect of a mutation there. Major
+# Which of them for which drug? A line per position, a column per drug: the strongest effect of a mutation there. Major
 # positions are in bold.
 
 model = models["MSMTFL"]
@@ -81,10 +82,13 @@ rows = ranked(model)[:20]
 effect = np.array([[w[position == p][np.argmax(np.abs(w[position == p]))] for w in model.coef_] for p in rows])
 figure, axis = plt.subplots(figsize=(6, 6.2), layout="constrained")
 limit = np.abs(effect).max()
-image = axis.imshow(effect, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
+effects = LinearSegmentedColormap.from_list(
+    "effects", ["#6b2400", "#D55E00", "white", "#0072B2", "#00304d"]
+).with_extremes(bad="#e6e6e6")
+image = axis.imshow(np.where(effect == 0, np.nan, effect), cmap=effects, vmin=-limit, vmax=limit, aspect="auto")
 for (row, column), value in np.ndenumerate(effect):
     if value:
-        shade = "w" if abs(value) > limit / 2 else "k"
+        shade = "w" if abs(value) > 0.35 * limit else "k"
         axis.text(column, row, f"{value:.1f}", ha="center", va="center", fontsize=8, color=shade)
 axis.set_xticks(range(len(model.tasks_)), model.tasks_)
 axis.set_yticks(range(len(rows)), [f"position {p}" for p in rows])
@@ -97,7 +101,7 @@ plt.show()
 
 # %%
 # Both models rank the positions about equally well: what matters to all drugs is strong enough for each lasso to see it.
-# Sharing pays in the size of the answer. A blue cell is a mutation that makes a virus more sensitive to a drug.
+# Sharing pays in the size of the answer. An orange cell is a mutation that makes a virus more sensitive to a drug.
 
 print(sharing_map(model))
 

@@ -12,6 +12,7 @@ the conclusions.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
 
 from msmtfl import L12MTLCV, MSMTFLCV, DirtyMTLCV, LassoMTLCV, compare_models
 from msmtfl.baselines import PooledLassoCV
@@ -54,8 +55,11 @@ WORLDS = {
 }
 
 # %%
-# The coefficients: a row is a task, a column one of the first 30 features.
+# The coefficients: a line is a task, a column one of the first 30 features; blue is positive, orange negative, grey 0.
 
+EFFECTS = LinearSegmentedColormap.from_list(
+    "effects", ["#6b2400", "#D55E00", "white", "#0072B2", "#00304d"]
+).with_extremes(bad="#e6e6e6")
 samples = {}
 figure, axes = plt.subplots(1, 4, figsize=(10, 2.3), layout="constrained")
 for axis, (name, make) in zip(axes, WORLDS.items(), strict=True):
@@ -63,7 +67,7 @@ for axis, (name, make) in zip(axes, WORLDS.items(), strict=True):
     W = make(rng)
     X, task = rng.standard_normal((M * N, D)), np.repeat(np.arange(M), N)
     samples[name] = X, np.einsum("nj,nj->n", X, W[task]) + rng.standard_normal(M * N), task
-    axis.imshow(W[:, :30], cmap="RdBu", vmin=-1.6, vmax=1.6, aspect="auto")
+    axis.imshow(np.where(W == 0, np.nan, W)[:, :30], cmap=EFFECTS, vmin=-1.6, vmax=1.6, aspect="auto")
     axis.set(title=name, xlabel="feature", xticks=[], yticks=[])
 axes[0].set_ylabel("task")
 plt.show()
@@ -87,7 +91,7 @@ for axis, (name, (X, y, task)) in zip(axes, samples.items(), strict=True):
     values, spread = (dict(zip(result.models, numbers, strict=True)) for numbers in (result.nmse, result.se))
     best = min(values, key=values.get)
     axis.barh(
-        list(values), list(values.values()), color=["#D55E00" if model == best else "#9db8cc" for model in values]
+        list(values), list(values.values()), color=["#0072B2" if model == best else "#c9c9c9" for model in values]
     )
     axis.errorbar(
         list(values.values()),
@@ -103,5 +107,5 @@ axes[0].invert_yaxis()
 plt.show()
 
 # %%
-# The best of each world is orange. Nobody wins everywhere, and the price of the wrong choice is high: sharing features among
+# The best of each world is blue. Nobody wins everywhere, and the price of the wrong choice is high: sharing features among
 # tasks that have none in common is as bad as pooling tasks whose effects differ in sign. So compare on your own data.

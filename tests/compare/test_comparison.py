@@ -447,7 +447,9 @@ def test_the_verdict_names_tasks_that_gain_and_lose_most_and_says_what_shares_no
             shown = compare_models(X, y, task=labels, models=models, reference=reference, cv=3).verdict()
             assert f" {name!r} shares nothing between tasks." in shown
             assert shown.endswith("or samples are there twice.")
-            assert "held-out targets of task(s) 'a', 'f' are predicted with a nMSE of 0." in shown  # without any noise
+            assert (
+                "held-out targets of task(s) 'a', 'f' are predicted with an error (nMSE) of 0." in shown
+            )  # without any noise
 
 
 def test_a_task_with_one_row_held_out_has_no_verdict():

@@ -447,6 +447,19 @@ def test_where_there_is_nothing_to_choose_nothing_is_corrected():
     assert result.corrected.best == pytest.approx(result.error.min())
 
 
+def test_what_is_to_be_expected_is_never_below_the_error_beside_it():
+    X, y, task = make_data()
+    result = compare_models(X, y, task=task, models={"a": LassoMTL(0.05), "b": LassoMTL(5.0)}, cv=3)
+    error = float(result.error.min())
+    for value, expected, begin in ((error + 0.1, error + 0.1, "Corrected for having"), (error - 0.1, error, "Having")):
+        chosen = replace(result.corrected, best=value, chosen=dict.fromkeys(("1se", "min"), value))
+        said = replace(result, corrected=chosen).corrected_in_words()
+        assert said.startswith(f"{begin} chosen among all models and their parameters")
+        assert said.endswith(f"the nMSE to expect on new data is {expected:.{result._decimals}f}.")
+        larger = max(value, result.error[1])
+        assert f"is {larger:.{result._decimals}f}." in replace(result, corrected=chosen).corrected_in_words("1se", "b")
+
+
 def test_many_samples_have_fewer_draws_and_the_seed_decides(monkeypatch):
     base, first = of_chance(0)
     assert first.draws == 200

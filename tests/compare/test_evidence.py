@@ -275,7 +275,9 @@ def test_a_model_screened_out_is_never_compared_with_errors_of_other_rows():
 
 def test_what_is_too_good_is_named():
     assert too_good([], np.array([]), "nMSE") == ""
-    assert "task(s) 'p7' are predicted with a nMSE of at most 6e-09" in too_good(["p7"], np.array([6e-9]), "nMSE")
+    assert "task(s) 'p7' are predicted with an error (nMSE) of at most 6e-09" in too_good(
+        ["p7"], np.array([6e-9]), "nMSE"
+    )
 
 
 # ------------------------------------------------------------------ data without a difference

@@ -331,7 +331,7 @@ def test_what_differs_is_told_by_level():
     shares = {name: ((sd * model.feature_sd_) ** 2).sum() for name, sd in spread.items()}
     share = round(100 * shares["region"] / sum(shares.values()))
     assert share > 50
-    assert f"by level: {share}% region, {100 - share}% school" in str(model.summary())
+    assert f"by level: {share} % region, {100 - share} % school" in str(model.summary())
     assert "by level" not in str(NestedMTL().fit(table[["f0", "f1"]], y, task=table["school"]).summary())
 
 

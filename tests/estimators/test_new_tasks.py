@@ -20,6 +20,7 @@ from msmtfl import (
     SharedMTL,
     compare_models,
 )
+from msmtfl._estimators.fitted import errors_of_new_tasks
 from msmtfl._estimators.new_tasks import _by_all, _by_levels, _shares, similarity, spread
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.export import to_sql
@@ -263,3 +264,31 @@ def test_shares_of_similar_tasks_are_those_of_a_task_left_out(m):
         others = np.delete(np.arange(m), i)
         np.testing.assert_allclose(found[i, others], similarity(means[i], means[others], sd, spread(means[others], sd)))
         assert found[i, i] == 0.0
+
+
+def test_a_warning_says_how_far_such_predictions_are_off(tmp_path):
+    X, y, task = sample(m=6, apart=0.0)
+    model = LassoMTLCV(cv=3, unknown_task="mean").fit(X, y, task=task)
+    off = []
+    for i in range(6):
+        rows, others = task == f"t{i}", np.arange(6) != i
+        w, b = model.coef_[others].mean(axis=0), model.intercept_[others].mean()
+        off.append(np.sqrt(np.mean((y[rows] - X[rows] @ w - b) ** 2)))
+    found, own = errors_of_new_tasks(model)
+    np.testing.assert_allclose(found, off, rtol=0.03)  # these are of fits to all folds but one
+    assert own == pytest.approx(
+        np.sqrt(-model.best_score_ * np.mean([y[task == t].var() for t in model.tasks_])), rel=0.2
+    )
+    low, high = np.argmin(found), np.argmax(found)
+    words = (
+        f"by {np.median(found):.3g} (root mean square, median over tasks; {found[low]:.3g} in 't{low}' to "
+        f"{found[high]:.3g} in 't{high}'), where their own coefficients are off by {own:.3g}."
+    )
+    save_model(model, tmp_path / "m.msmtfl")
+    for one in (model, load_model(tmp_path / "m.msmtfl")):
+        with pytest.warns(NewTaskWarning) as said:
+            one.predict(X[:3], task=["new"] * 3)
+        assert str(said[0].message).endswith(words)
+    for unknowing in (LassoMTL(0.05, unknown_task="mean"), LassoMTLCV(cv=3, loss="huber", unknown_task="mean")):
+        with pytest.warns(NewTaskWarning, match="The error of such predictions is not known. compare_models"):
+            unknowing.fit(X, y, task=task).predict(X[:3], task=["new"] * 3)

@@ -20,6 +20,7 @@ from msmtfl import (
     MSMTFLClassifier,
     PartialPoolingCV,
     PretrainedMTLCV,
+    RobustMTLCV,
     SharedMTLCV,
     compare_models,
     regularization_surface,
@@ -227,7 +228,7 @@ def test_features_that_could_not_be_learned_are_not_just_unused(sample):
     with pytest.warns(UserWarning, match="'level' are constant within every task"):
         fitted = LassoMTL(0.1).fit(X.assign(level=level), y, task=task)
     title = CoefficientMapDisplay.from_estimator(fitted).ax_.get_title(loc="left")
-    assert title.endswith("the others are unused, 1 of them because they are constant")
+    assert title.endswith("the others are unused, 1 of them because it is constant")
 
 
 def test_of_many_features_the_strongest_are_shown_and_counted(many):
@@ -643,6 +644,16 @@ def test_a_search_that_finds_nothing_is_drawn_too():
     for display in (SurfaceDisplay, PathDisplay, GainDisplay):
         display.from_estimator(fitted)
     assert len(GainDisplay.from_estimator(fitted).points_.get_offsets()) == 0
+
+
+def test_a_grid_with_infinite_strengths_is_drawn_along_the_other_strength(sample):
+    X, y, task = sample
+    fitted = RobustMTLCV(kind="rmtfl", lams=4, cv=3).fit(X, y, task=task)
+    assert np.isinf(fitted.lam_deviations_).any()
+    display = SurfaceDisplay.from_estimator(fitted)
+    np.testing.assert_array_equal(display.grid.lams, fitted.lam_commons_)
+    assert display.grid.strength == r"$\lambda_c$"
+    assert PathDisplay.from_estimator(fitted).path.strength == r"$\lambda_c$"
 
 
 @pytest.mark.parametrize("display", [CoefficientMapDisplay, RowNormDisplay, StageHistoryDisplay])

@@ -12,9 +12,23 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+from report_data import make_data
 
-from msmtfl import MSMTFLCV, LassoMTL, MSMTFLClassifier, MSMTFLClassifierCV
+from msmtfl import (
+    MSMTFLCV,
+    LassoMTL,
+    MSMTFLClassifier,
+    MSMTFLClassifierCV,
+    MultiTaskAuto,
+    NestedMTLCV,
+    RobustMTLCV,
+    SharedMTLCV,
+    compare_models,
+)
+from msmtfl._estimators.families import known_families
+from msmtfl._objective.losses import LOSSES
 from msmtfl.report import write_report
+from msmtfl.sharing import coef_by_class
 
 for needed in ("bokeh", "jinja2", "matplotlib"):
     pytest.importorskip(needed)
@@ -438,14 +452,21 @@ def test_charts_are_taken_along_as_svg_and_png(patients, visit):
     assert page.troubles == []
 
 
+def serious(page):
+    """What axe-core finds that is serious or worse, and the first places of it."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    found = axe.Axe().run(page).response["violations"]
+    return [
+        (one["id"], [node["html"][:200] for node in one["nodes"][:3]])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(patients, relapses, visit, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     for path in (patients[1], relapses):
-        page = visit(path, color_scheme=scheme, bypass_csp=True)
-        found = axe.Axe().run(page).response["violations"]
-        serious = [one for one in found if one["impact"] in ("serious", "critical")]
-        assert not serious, [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in serious]
+        assert serious(visit(path, color_scheme=scheme, bypass_csp=True)) == []
 
 
 def test_ten_thousand_features_of_two_hundred_tasks(visit, tmp_path, capsys):
@@ -517,3 +538,115 @@ def test_a_large_page_is_small_and_fast(visit, tmp_path):
     page = visit(tmp_path / "r.html")
     assert time.perf_counter() - began < 15.0
     assert page.troubles == []
+
+
+# ------------------------------------------------------------------ every family, every loss
+
+
+def taken_at_once(page, selector):
+    """The texts that buttons would download, without the browser's downloads: of drawings only those as SVG."""
+    return page.evaluate(
+        """async (selector) => { const kept = [], [make, click] = [URL.createObjectURL, HTMLAnchorElement.prototype.click];
+        URL.createObjectURL = (blob) => { kept.push(blob); return ""; };
+        HTMLAnchorElement.prototype.click = () => {};
+        for (const button of document.querySelectorAll(selector)) if (button.textContent !== "PNG") button.click();
+        [URL.createObjectURL, HTMLAnchorElement.prototype.click] = [make, click];
+        return Promise.all(kept.map((blob) => blob.text())); }""",
+        selector,
+    )
+
+
+def of_family(cls, **options):
+    """A search of three sites, in which two features tell something."""
+    kind = "two" if hasattr(cls, "predict_proba") else options.get("loss", "squared")
+    X, y = make_data(kind)
+    if kind == "cox":
+        y = pd.DataFrame(y, columns=["days", "died"])
+    return cls(task_column="site", cv=3, **options).fit(X, y), X, y
+
+
+def of_schools(kind):
+    """Nested: schools in regions."""
+    X, y = make_data("squared")
+    school = np.arange(len(X)) % 4
+    X["site"] = [f"{region} / {region[0]}{k}" for region, k in zip(X["site"], school, strict=True)]
+    X = X.rename(columns={"site": "region,school"})
+    return NestedMTLCV(task_column="region,school", kind=kind, cv=3).fit(X, y), X, y
+
+
+def of_classes(multinomial):
+    X, y = make_data("three")
+    return MSMTFLClassifierCV(task_column="site", cv=3, multinomial=multinomial, lams=5).fit(X, y), X, y
+
+
+def of_auto():
+    X, y = make_data("squared")
+    return MultiTaskAuto(["lasso", "shared", "pooled ridge"], task_column="site", cv=3, inner_cv=3).fit(X, y), X, y
+
+
+SMOOTH = [loss for loss in LOSSES if loss not in ("squared", "logistic", "softmax")]
+PAGES = {
+    **{
+        family.search.__name__: (of_family, family.search, {})
+        for family in known_families()
+        if "NestedMTL" not in family.search.__name__
+    },
+    "RobustMTLCV, rmtfl": (of_family, RobustMTLCV, {"kind": "rmtfl"}),
+    **{f"MSMTFLCV, {loss}": (of_family, MSMTFLCV, {"loss": loss}) for loss in SMOOTH},
+    **{f"SharedMTLCV, {loss}": (of_family, SharedMTLCV, {"loss": loss}) for loss in SMOOTH},
+    **{f"nested, {kind}": (of_schools, kind, {}) for kind in ("sparse", "ridge")},
+    "three classes": (of_classes, False, {}),
+    "three classes, multinomial": (of_classes, True, {}),
+    "automatic choice": (of_auto, None, {}),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # of fits: they have tests of their own
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_of_every_family_and_loss(name, visit, tmp_path):
+    make, of, options = PAGES[name]
+    model, X, y = make(*[of] * (of is not None), **options)
+    write_report(model, tmp_path / "r.html", X=X, y=y)
+    target, classes = "died" if options.get("loss") == "cox" else "score", hasattr(model, "classes_")
+    tasks = "12 schools" if make is of_schools else "3 sites"
+    for width, scheme in ((1400, "light"), (400, "dark")):
+        page = visit(
+            tmp_path / "r.html", viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
+        )
+        assert page.locator("h1").inner_text() == f"What predicts {target} in {tasks}"
+        lead = page.locator("#summary .lead").first
+        assert lead.bounding_box()["y"] + lead.bounding_box()["height"] < 900
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        figures = page.locator("figure.chart")
+        assert figures.count() == page.locator("figure.chart.alive").count() > 0
+        drawn = page.locator("#one-panels svg").count()  # effects, if there are any, and what was observed
+        assert drawn == bool(coef_by_class(model)[0].any()) + (1 if target == "died" else 0 if classes else 2)
+        for word in ("nan", "inf ", "None of", "undefined", "NaN"):
+            assert word not in page.locator("#summary").inner_text()
+        assert page.troubles == []
+    page.locator("#one-after").press("Enter")
+    assert page.locator("#one-task").input_value() == "1"
+    assert page.locator("#one-said").inner_text().startswith(str(page.locator("#one-task option:checked").inner_text()))
+    tables, drawings = taken_at_once(page, "[data-csv]"), taken_at_once(page, '[data-kind="svg"], #one-panels button')
+    assert len(tables) >= 5
+    for text in tables:
+        assert len(pd.read_csv(io.StringIO(text.lstrip("\ufeff")))) > 0
+    for text in drawings:
+        assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
+    assert serious(page) == []
+    assert page.troubles == []
+
+
+def test_a_page_of_a_comparison(visit, tmp_path):
+    X, y = make_data("squared")
+    result = compare_models(X, y, task_column="site", models=["lasso", "shared", "pooled ridge"], cv=3)
+    write_report(result, tmp_path / "r.html", target="score", task_name="site")
+    for width, scheme in ((1400, "light"), (400, "dark")):
+        page = visit(
+            tmp_path / "r.html", viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
+        )
+        assert page.locator("h1").inner_text() == "Did sharing help predict score in 3 sites?"
+        assert page.locator("figure.chart.alive").count() == 2
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert serious(page) == []
+        assert page.troubles == []

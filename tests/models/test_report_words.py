@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from report_data import make_data
 from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.metrics import confusion_matrix, roc_auc_score
@@ -16,6 +17,7 @@ from msmtfl import (
     LassoMTLCV,
     MSMTFLClassifierCV,
     MultiTaskAuto,
+    NestedMTL,
     debiased_intervals,
     split_intervals,
 )
@@ -23,15 +25,17 @@ from msmtfl._estimators.families import known_families
 from msmtfl._runtime.drawing import new_figure
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.model_files import load_model, save_model
+from msmtfl.plots import GainDisplay
 from msmtfl.plots.views import OverLasso
-from msmtfl.report import model_tables, performance, report_html, sentences, task_view
+from msmtfl.report import charts, model_tables, performance, report_html, sentences, task_view
 from msmtfl.report import page as report_page
-from msmtfl.report.answer import answer, direction, effect
+from msmtfl.report.answer import answer, direction, effect, told
 from msmtfl.report.facts import ModelFacts
 from msmtfl.report.pictures import Picture
 from msmtfl.report.samples import read_samples
 from msmtfl.report.subject import Subject, subject_of
 from msmtfl.report.sureness import cheap_intervals, sureness_of
+from msmtfl.report.words import number
 from msmtfl.tables import coefficient_table
 
 for needed in ("bokeh", "jinja2", "matplotlib"):
@@ -196,6 +200,79 @@ def test_a_feature_goes_where_it_is_clear():
     columns = {column.head: column for column in model_tables.features_table(facts).columns}
     clear_in = columns["Clearly non-zero in"]
     assert clear_in.cells[facts.by_importance.tolist().index(j)].text == "1 (up)"
+
+
+def test_features_that_are_clear_are_told_of_before_those_that_are_not():
+    """Two copies of nothing, which a weak penalty gives large coefficients of opposite signs."""
+    X, y = make_table(m=3, n=60)
+    rng = np.random.default_rng(1)
+    X["sun"], X["rain"] = X["sun"] + 0.05 * X["rain"], X["sun"] - 0.05 * X["rain"]
+    y = y + 2.0 * rng.standard_normal(len(y))
+    model = LassoMTL(lam=1e-5, task_column="patient").fit(X, y)
+    samples = read_samples(model, X, y, None, None, None)
+    facts = ModelFacts(model, subject_of(model, y=y), samples, cheap_intervals(model, samples, X, y, None, None))
+    names = facts.sharing.features[facts.by_importance].tolist()
+    assert names.index("sun") < names.index("age") or names.index("rain") < names.index("age")
+    clear, doubtful = ([str(facts.sharing.features[j]) for j in places] for places in told(facts))
+    assert clear == ["dose", "age"]
+    assert set(doubtful) <= {"sun", "rain"}
+    assert doubtful
+    assert "updrs rises with dose (" in said(facts)
+    assert f"The model leans on {' and '.join(doubtful)}, too, which" in said(facts)
+    assert "not clearly non-zero in any patient." in said(facts)
+
+
+def test_a_task_that_fails_does_not_hide_what_is_found():
+    X, y = make_table(m=4, n=60)
+    keep = (X["patient"] != "P11") | (np.arange(len(X)) % 60 < 4)
+    X, y = X[keep].reset_index(drop=True), y[keep].reset_index(drop=True)
+    few = np.flatnonzero(X["patient"] == "P11")
+    y[few] = np.array([100.0, -100.0, 90.0, 100.0])  # four rows, which three features interpolate in the folds
+    X.loc[few, "dose"] *= 0.01
+    model = LassoMTLCV(task_column="patient", cv=2, lams=[1e-4, 1e-5]).fit(X, y)
+    facts = facts_of(model, X, y)
+    assert facts.model.tasks_[facts.failed].tolist() == ["P11"]
+    assert facts.explained.share < 0.2 < 0.8 < facts.explained_elsewhere.share
+    kept = X["patient"] != "P11"
+    alone = facts_of(LassoMTLCV(task_column="patient", cv=2, lams=[1e-4, 1e-5]).fit(X[kept], y[kept]), X[kept], y[kept])
+    assert alone.failed.size == 0
+    assert alone.explained_elsewhere is alone.explained
+    assert facts.explained_elsewhere.share == pytest.approx(alone.explained.share, abs=0.05)
+    assert "Nothing is found" not in said(facts)
+    assert "On rows held out (but for P11: see below) predictions are off by" in said(facts)
+    look = sentences.failing(facts)
+    assert look.startswith(
+        f"Predictions fail in P11 (4 rows, off by {number(np.sqrt(facts.errors.loss[facts.failed[0]]))}, the"
+    )
+    assert sentences.failing(alone) == ""
+
+
+def test_the_hazard_is_that_of_the_event_and_nested_tasks_are_called_by_their_own_level():
+    X, y = make_data("cox")
+    times = pd.DataFrame(y, columns=["days", "died"])
+    model = LassoMTL(0.05, loss="cox", task_column="site").fit(X, times)
+    assert subject_of(model, y=times).target == "died"
+    assert subject_of(model).target == "the event"
+    X, y = make_data("squared")
+    X["site"] = [f"{site} / {site}{k % 2}" for k, site in enumerate(X["site"])]
+    X = X.rename(columns={"site": "region,school"})
+    nested = NestedMTL(task_column="region,school").fit(X, y)
+    assert subject_of(nested, y=y).title(6) == "What predicts score in 6 schools"
+    X["region,school"] = [label[:-1].split(" / ")[0] + " / " + label[-1] for label in X["region,school"]]
+    crossed = NestedMTL(task_column="region,school", nested=False).fit(X, y)
+    assert subject_of(crossed, y=y).title(6) == "What predicts score in 6 tasks"
+
+
+def test_differences_far_from_the_others_do_not_squash_them():
+    change, reach = np.array([-0.2, -0.1, 0.0, 0.05, 60.0]), np.array([0.1, 0.1, 0.1, 0.1, 300.0])
+    display = GainDisplay(np.array(list("abcde")), change, reach, "MSMTFL")
+    chart = charts.gain_chart(display)
+    assert chart["beyond"]
+    assert not charts.gain_chart(GainDisplay(np.array(list("abcd")), change[:4], reach[:4], "MSMTFL"))["beyond"]
+    text = json.dumps(chart["item"], ensure_ascii=False)
+    assert '"triangle"' in text
+    assert "60 ± 300" in text
+    assert display.plot(new_figure(1, 1, 5.0, 3.0)[1][0, 0]).ax_.get_xlim()[1] < 2.0
 
 
 def test_no_feature_is_said_plainly(table):
@@ -519,7 +596,7 @@ def test_a_target_that_is_computed_from_a_feature_is_flagged(table, undrawn):
     facts = facts_of(model, X, y)
     notes = {row[0].text: row[-1].text for row in model_tables.tasks_table(facts).rows}
     assert notes == {"P8": "", "P9": "too good: is the target computed from a feature?", "P10": ""}
-    assert "'P9'" in sentences.suspicious(facts)
+    assert "held-out rows of P9 are predicted with" in sentences.suspicious(facts)
     assert "Look at this" in text_of(report_html(model))
 
 

@@ -133,7 +133,10 @@ def test_evidence_over_the_lasso_is_that_of_tasks_and_folds():
 def test_a_task_whose_target_is_computed_from_a_feature_is_named():
     X, y, task = make_data()
     y[task == "t1"] = 3 * X[task == "t1", 2] + 1
-    words = r"^Too good to be true: held-out targets of task\(s\) 't1' are predicted with a nMSE of at most \de-\d+\. "
+    words = (
+        r"^Too good to be true: held-out targets of task\(s\) 't1' are predicted with an error \(nMSE\) of "
+        r"at most \de-\d+\. "
+    )
     lams = {"lams": [1e-5, 1e-6]}
     with pytest.warns(TooGoodWarning, match=words):
         LassoMTLCV(cv=3, **lams).fit(X, y, task=task)

@@ -282,3 +282,15 @@ def test_modules_whose_text_is_shown_exist():
     for page in PAGES:
         for name in re.findall(r"\{module-text\} (\S+)", page.read_text(encoding="utf-8")):
             assert importlib.import_module(name).__doc__, name
+
+
+READ = [*(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.py"), ROOT / "README.md"]
+
+
+@beside
+@pytest.mark.parametrize("path", READ, ids=lambda path: path.name)
+def test_rows_are_rows_of_the_data_and_colours_those_of_the_pictures(path):
+    """The coefficients of a feature are no row where people read; blue and orange are signs, as in reports and plots."""
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"(?i)\brow norms?\b|\brows alone\b|\b(free|freed|shared|capped|sparse) rows?\b", text)
+    assert not re.search(r"RdBu|coolwarm|bwr|seismic", text)

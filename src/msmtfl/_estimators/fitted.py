@@ -84,15 +84,39 @@ def spread_over_tasks(model: Any, X: Any, offset: Floats | None = None) -> float
     return float(np.sqrt(np.mean(every.var(axis=1, ddof=1))))
 
 
+def errors_of_new_tasks(model: Any) -> tuple[Floats, float] | None:
+    """Of a search by squared errors: the root mean squared errors (m,) of its tasks, each predicted by the mean coefficients
+    of the others, and that of samples held out, by the coefficients of their own tasks. None where nobody knows."""
+    scores = getattr(model, "held_out_", None)
+    if scores is None or scores.m < 2 or hasattr(model, "classes_") or loss_of(model) != "squared":
+        return None
+    others, own = scores.others, scores.own
+    weight = np.bincount(others.fold, others.weight, scores.m)
+    if not (weight > 0).all() or not len(own.score):
+        return None
+    of_task = np.sqrt(np.bincount(others.fold, others.weight * others.score**2, scores.m) / weight)
+    return of_task, float(np.sqrt(np.average(own.score**2, weights=own.weight)))
+
+
 def warn_of_new_tasks(model: Any, labels: list[Any], rows: int, spread: float) -> None:
     """What should be known of predictions for tasks that were not in the training data."""
     apart = (
         f" The known tasks' own predictions for them differ by {spread:.2g} (standard deviation)." if spread > 0 else ""
     )
     way = "" if hasattr(model, "classes_") else " compare_models(..., leave_one_task_out=True) estimates it."
+    found = errors_of_new_tasks(model)
+    about = f" The error of such predictions is not known.{way}"
+    if found is not None:
+        of_task, own = found
+        low, high = (model.tasks_.tolist()[int(k)] for k in (np.argmin(of_task), np.argmax(of_task)))
+        about = (
+            " How far such predictions are off is known from the tasks of the fit, each predicted by the mean coefficients "
+            f"of the others: by {np.median(of_task):.3g} (root mean square, median over tasks; {of_task.min():.3g} in "
+            f"{low!r} to {of_task.max():.3g} in {high!r}), where their own coefficients are off by {own:.3g}."
+        )
     warn_user(
         f"task(s) {names_of(labels)} were not in the training data: their {rows} prediction(s) use "
-        f"{WORDS[model.unknown_task].format(len(model.tasks_))}.{apart} The error of such predictions is not known.{way}",
+        f"{WORDS[model.unknown_task].format(len(model.tasks_))}.{apart}{about}",
         NewTaskWarning,
     )
 

@@ -133,7 +133,10 @@ class Solutions:
 
     @property
     def settled(self) -> np.ndarray:
-        """(K, L) bool: where the work went to its end. Elsewhere a search has stopped short of it."""
+        """Whether the work went to its end, at every point (K, L).
+
+        A search stops short of it elsewhere.
+        """
         raise NotImplementedError
 
     @cached_property

@@ -251,8 +251,10 @@ class Surface(StagedSolutions):
 
     @property
     def settled(self) -> np.ndarray:
-        """A stage without a minimiser (classes that free features separate) is no more settled than one that was not
-        solved."""
+        """Whether the work went to its end, at every point (K, L).
+
+        A stage without a minimiser (classes that free features separate) is no more settled than one that was not solved.
+        """
         escapes = self._escapes
         if not escapes.any():
             return super().settled

@@ -13,7 +13,7 @@ LINES = (BLUE, ORANGE, GREEN, PURPLE)  # Okabe and Ito's, told apart by dashes a
 DASHES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D")
 DIVERGING = ("#6b2400", ORANGE, "#ffffff", BLUE, "#00304d")  # below 0, 0, above 0
-SEQUENTIAL = ("#ffffff", SKY, BLUE, "#00304d")
+SEQUENTIAL = ("#ffffff", "#b5a8d6", "#3b2a66")  # sizes without a sign, as in reports: blue and orange are signs
 NAMED = 40  # rows, columns or lines up to which each has its name beside it, whatever the room
 SMALLEST = 4.5  # points of a letter that can still be read, in print or when magnified
 TEXT = {
@@ -158,6 +158,9 @@ def differences(ax: Any, names: Any, change: Any, reach: Any, clear: Any = None)
     name_ticks(ax.yaxis, [names[i] for i in place], 0.0)
     if many:
         ax.set_ylabel(f"{len(place)} tasks, sorted")
+    low, high = bulk(change, np.where(np.isfinite(reach), reach, 0.0))
+    ax.set_xlim(min(low, 0.0), max(high, 0.0))
+    mark_beyond(ax, change, at.tolist(), colour)
     quiet(ax, "x")
     return points
 
@@ -195,6 +198,8 @@ def mark_beyond(ax: Any, values: Any, places: Any, colours: Sequence[str]) -> No
             (high if right else low, at),
             (-7 if right else 7, 0),
             ha="right" if right else "left",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},  # over the bar that leads to it
+            zorder=4,
             **place,
         )
 

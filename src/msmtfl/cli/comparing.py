@@ -169,7 +169,8 @@ def compare(
             o.save(plot, picture(result.plot(), plot))
         if report is not None:
             with o.writing(report):
-                write_report(result, report)
+                names = {name: training.report_arguments()[name] for name in ("target", "task_name")}
+                write_report(result, report, **names)
         if as_json:
             rows = plain_rows(result.summary())
             said = {

@@ -73,8 +73,8 @@ class Training:
             "y": self.y,
             "sample_weight": self.weight,
             "offset": self.offset,
-            "target": self.columns.target,
-            "task_name": self.columns.task,
+            "target": self.columns.event or self.columns.target,
+            "task_name": self.columns.task if len(level_columns(self.columns.task)) < 2 else None,
             "left_out": gone if self.dropped else None,
         }
 

@@ -140,7 +140,7 @@ class _Auto(AddsToChosen):
         self.comparison_ = found.comparison
         self.chosen_, reason = choose_family(self.comparison_, self.selection)
         way = f"Parameters were chosen by {self.comparison_.way}."
-        said = (reason, self.comparison_.corrected_in_words(self.selection), way)
+        said = (reason, self.comparison_.corrected_in_words(self.selection, self.chosen_), way)
         self.reason_ = " ".join(filter(None, said))
         own = {name: getattr(self, name) for name in ("task_column", "unknown_task", "n_jobs")}
         if self.chosen_ in found.fitted:

@@ -267,13 +267,18 @@ class Comparison(HeldOutErrors, Card):
         """How parameters were chosen: by "cross-validation" or by "nested cross-validation"."""
         return NESTED if self.nested else PLAIN
 
-    def corrected_in_words(self, selection: str | None = None) -> str:
+    def corrected_in_words(self, selection: str | None = None, model: str | None = None) -> str:
         """Say what error is to be expected of the model that was chosen.
+
+        That is the corrected error, or `error` of the model where this is larger: both are estimates, and of two
+        the smaller one flatters.
 
         Parameters
         ----------
         selection : {"1se", "min"}, optional
             The rule of :class:`MultiTaskAuto` that has chosen it; by default it has the smallest error.
+        model : str, optional
+            The name of the model that was chosen; by default the one with the smallest error.
 
         Returns
         -------
@@ -285,10 +290,16 @@ class Comparison(HeldOutErrors, Card):
         value = self.corrected.best if selection is None else self.corrected.chosen[selection]
         if not np.isfinite(value):
             return ""
-        return (
-            f"Corrected for having chosen among all models and their parameters, the {self.measure.name} to expect on new "
-            f"data is {value:.{self._decimals}f}."
-        )
+        k = self.models.index(self.best if model is None else model)
+        fair = float(self.error[k])
+        told = fair if selection is None else float(self.at_choice.error[k])  # beside the sentence
+        found, beside = (f"{one:.{self._decimals}f}" for one in (max(value, fair), told))
+        expected = f"the {self.measure.name} to expect on new data is {found}."
+        if float(found) <= float(beside):
+            return (
+                f"Having chosen among all models and their parameters makes no difference that can be seen: {expected}"
+            )
+        return f"Corrected for having chosen among all models and their parameters, {expected}"
 
     def _beside(self, b: int) -> str:
         """A sentence about models, but for the reference, that may be as good as the best."""

@@ -227,7 +227,8 @@ class CoefficientMapDisplay(Display):
         some = len(self.features)
         rest = f"the strongest of {self.n_used} that are used"
         if some >= self.n_used:
-            constant = f", {self.n_constant} of them because they are constant" if self.n_constant else ""
+            why = "it is constant" if self.n_constant == 1 else "they are constant"
+            constant = f", {self.n_constant} of them because {why}" if self.n_constant else ""
             rest = f"the others are unused{constant}"
         note = f"\n{rest}" if some < self.n_features else ""
         what = f"Coefficients of {part_of(some, self.n_features)} {shown(self.of_class)}".rstrip()

@@ -125,10 +125,10 @@ def search_grid(model: Any) -> SearchGrid:
         name, greater = _measure(scoring_of(model))
         measure = f"held-out {name}"
         values = scores if greater else -scores
-    strength = grid[words.strength] + grid.get("lam_entry", 0.0)
+    strength, symbol = words.strengths(grid)
     levels, level_name = words.levels(grid)
     point = model.best_point_
-    return SearchGrid(strength, values, se, within, point, levels, level_name, words.symbol, measure, greater)
+    return SearchGrid(strength, values, se, within, point, levels, level_name, symbol, measure, greater)
 
 
 def search_results(model: Any) -> dict[str, np.ndarray]:
@@ -366,7 +366,7 @@ def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) 
     if not isinstance(surface, Solutions):
         raise TypeError(f"give what regularization_surface returns, not {type(surface).__name__}.")
     words = surface_words(surface)
-    strengths = surface.parameters[words.strength] + surface.parameters.get("lam_entry", 0.0)
+    strengths, symbol = words.strengths(surface.parameters)
     L = strengths.shape[1]
     if not -L <= l < L:
         raise ValueError(f"column={l} is out of range: the surface has {L} columns.")
@@ -398,7 +398,7 @@ def lam_path(surface: Any, l: int, task: Any = None, chosen: int | None = None) 
         None if theta is None else theta[order],
         None if chosen is None else float(strengths[chosen, l]),
         words.column(surface, l),
-        words.symbol,
+        symbol,
         measure,
     )
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._data.designs import Floats
+from .._data.designs import Floats, Ints
 from .facts import Explained, ModelFacts
-from .words import number, percent, short
+from .words import listed, number, percent, short, task
 
 TOLD = 3  # features of the first sentence
 WEAK = 0.1  # of the strongest: features below are not told of there
@@ -41,8 +41,7 @@ def _plain(text: str) -> list[Phrase]:
 
 def features(facts: ModelFacts) -> list[Phrase]:
     """The strongest features, and in which direction."""
-    top = [int(j) for j in facts.by_importance[:TOLD] if facts.importance[j] > 0]
-    top = [j for j in top if facts.importance[j] >= WEAK * facts.importance[top[0]]]
+    top, doubtful = told(facts)
     what = outcome(facts)
     if not top:
         return _plain(f"No feature predicts {what}: all coefficients are 0.")
@@ -70,12 +69,35 @@ def features(facts: ModelFacts) -> list[Phrase]:
         for n, (name, j) in enumerate(zip(_names(facts, places), places, strict=True)):
             out.append(Phrase("" if n == 0 else " and " if n == len(places) - 1 else ", "))
             out += [name, Phrase(f" ({effect(facts, j)})")]
-    return [*out, Phrase(".")]
+    return [*out, Phrase("."), *_leans_on(facts, doubtful)]
+
+
+def told(facts: ModelFacts) -> tuple[list[int], list[int]]:
+    """Features that the first sentence tells of, the strongest first. Where it is known which are clearly non-zero anywhere
+    and some are, those; and the others that the model counts as much."""
+    strong = [int(j) for j in facts.by_importance if facts.importance[j] > 0]
+    strong = [j for j in strong if facts.importance[j] >= WEAK * facts.importance[strong[0]]]
+    clear = [] if facts.sure is None else [j for j in strong if facts.sure.clear_in[j]]
+    if not clear:
+        return strong[:TOLD], []
+    return clear[:TOLD], [j for j in strong[:TOLD] if j not in clear]
+
+
+def _leans_on(facts: ModelFacts, places: list[int]) -> list[Phrase]:
+    """Features that count much in the model though their intervals do not exclude 0."""
+    if not places:
+        return []
+    out = [Phrase(" The model leans on ")]
+    for n, name in enumerate(_names(facts, places)):
+        out += [Phrase("" if n == 0 else " and " if n == len(places) - 1 else ", "), name]
+    many = len(places) > 1
+    where = f" in any {facts.subject.task}" if facts.m > 1 else ""
+    return [*out, Phrase(f", too, which {'are' if many else 'is'} not clearly non-zero{where}.")]
 
 
 def unfounded(facts: ModelFacts) -> bool:
     """Whether rows held out say that the model predicts no better than nothing would."""
-    return facts.explained is not None and facts.explained.share <= 0
+    return facts.explained_elsewhere is not None and facts.explained_elsewhere.share <= 0
 
 
 def _begin(facts: ModelFacts, what: str) -> list[Phrase]:
@@ -155,33 +177,39 @@ def evidence(facts: ModelFacts, j: int) -> str:
 
 
 def error(facts: ModelFacts) -> str:
-    """The error in the target's units, and the share of the variation that is explained."""
-    found, words = facts.explained, facts.subject
+    """The error in the target's units, and the share of the variation that is explained; where predictions of a few tasks
+    fail, that of the others."""
+    found, words = facts.explained_elsewhere, facts.subject
     if found is None:
         return ""
+    where = f" (but for {tasks_listed(facts, facts.failed)}: see below)" if facts.failed.size else ""
     chance = ", so it may be chance" if found.share <= found.reach else ""
     spread = f" (95 % interval for new rows: {percent(found.share - found.reach, 0)} to {_upto(found)}{chance})"
     spread = spread if np.isfinite(found.reach) and found.share > 0 else ""
     of_each = f"each {words.task}'s own" if facts.m > 1 else "the"
     if facts.classes:
         if found.share <= 0:
-            return f"On rows held out it predicts no better than {of_each} class shares."
-        return (
-            f"On rows held out its log-loss is {percent(found.share, 0)} below that of {of_each} class shares{spread}."
-        )
+            return f"On rows held out{where} it predicts no better than {of_each} class shares."
+        lower = f"{percent(found.share, 0)} below that of {of_each} class shares"
+        return f"On rows held out{where} its log-loss is {lower}{spread}."
     if facts.by_own_loss:
         loss, nothing = facts.words.loss, facts.words.nothing
         of_nothing = f"that of {of_each} {nothing} {number(found.nothing)}"
-        begin = f"On rows held out {order(facts)}the mean {loss} is {number(found.loss)}, {of_nothing}"
+        begin = f"On rows held out{where} {order(facts)}the mean {loss} is {number(found.loss)}, {of_nothing}"
         if found.share <= 0:
             return f"{begin}: the features explain nothing of it."
         return f"{begin}: {percent(found.share, 0)} of it is {facts.words.saved}{spread}."
-    off = f"On rows held out predictions are off by {number(np.sqrt(found.loss))}"
+    off = f"On rows held out{where} predictions are off by {number(np.sqrt(found.loss))}"
     mean = f"{of_each} mean by {number(np.sqrt(found.nothing))}"
     if found.share <= 0:
         return f"{off} (root mean square), {mean}: the features explain nothing of what varies."
     within = f" within {words.tasks}" if facts.m > 1 else ""
     return f"{off} (root mean square), {mean}: {percent(found.share, 0)} of the variation{within} is explained{spread}."
+
+
+def tasks_listed(facts: ModelFacts, places: Ints) -> str:
+    """Names of tasks in a sentence."""
+    return listed([task(label) for label in facts.model.tasks_[places]])
 
 
 def order(facts: ModelFacts) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._runtime.drawing import NAMED, log_edges
+from .._runtime.drawing import NAMED, bulk, log_edges
 from ..compare.comparison import CLEAR, Comparison
 from ..plots.grids import GainDisplay, SurfaceDisplay
 from ..plots.views import SearchGrid
@@ -225,22 +225,25 @@ def _differences(
     clear = np.abs(change) > reach if clear is None else clear[order]  # not where the reach is not known
     better, worse = clear & (change < 0), clear & (change > 0)
     kinds = {"unclear": ~better & ~worse, "better": better, "worse": worse}
-    low, high = change - np.nan_to_num(reach), change + np.nan_to_num(reach)
-    ends = np.array([min(low.min(initial=0.0), 0.0), max(high.max(initial=0.0), 0.0)])
-    ends += 0.04 * (np.ptp(ends) or 1.0) * np.array([-1, 1])
+    first, last = bulk(change, reach)
+    ends = np.array([min(first, 0.0), max(last, 0.0)])
+    low, high = (np.clip(change + sign * np.nan_to_num(reach), *ends) for sign in (-1, 1))
+    beyond = (change < ends[0]) | (change > ends[1])
     plot = _figure("differences", tuple(ends), n, min(max(20 * n, 60), 640) + 60)
     plot.add_layout(models.Span(location=0, dimension="height", name="zero"))
-    dots = []
+    dots, size = [], 8 if n <= MANY else 5
     for kind, which in kinds.items():
         at = np.flatnonzero(which)
-        y = n - 0.5 - at
-        plot.segment(low[at], y, high[at], y, line_width=1.5 if n <= MANY else 0.8, name=kind)
-        tips = [f"{names[order[i]]}: {number(change[i], 2)} ± {number(reach[i], 2)}" for i in at]
-        source = models.ColumnDataSource({"x": change[at], "y": y, "tip": tips})
-        dots.append(plot.scatter("x", "y", source=source, size=8 if n <= MANY else 5, name=kind))
+        plot.segment(low[at], n - 0.5 - at, high[at], n - 0.5 - at, line_width=1.5 if n <= MANY else 0.8, name=kind)
+        for far in (False, True):
+            at = np.flatnonzero(which & (beyond == far))
+            data = {"x": np.clip(change[at], *ends), "y": n - 0.5 - at, "angle": -np.sign(change[at]) * np.pi / 2}
+            data["tip"] = [f"{names[order[i]]}: {number(change[i], 2)} ± {number(reach[i], 2)}" for i in at]
+            marker = {"marker": "triangle", "angle": "angle", "size": size + 4} if far else {"size": size}
+            dots.append(plot.scatter("x", "y", source=models.ColumnDataSource(data), name=kind, **marker))
     _hover(plot, *dots)
     plot.xaxis.axis_label = f"difference in {measure} (left: better)"
-    return {"item": _item(plot), "rows": [str(names[i]) for i in order]}
+    return {"item": _item(plot), "rows": [str(names[i]) for i in order], "beyond": bool(beyond.any())}
 
 
 # ------------------------------------------------------------------ what all share

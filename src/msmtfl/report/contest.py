@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from .._estimators.fitted import WAYS
+from .._runtime.naturally import natural_order
 from ..compare.comparison import Comparison, mean_over_tasks
 from ..compare.measures import LOG_LOSS
+from .subject import Subject
 from .tabular import MOST_ROWS, Cell, Column, Table, counts, figures, texts
 from .words import percent
 
@@ -57,9 +59,6 @@ def models_table(result: Comparison) -> Table:
         figures("Features", result.n_features[order], "used in any task, mean over folds"),
         figures("Seconds", result.seconds[order], "of a search, or of a fit that is made on every fold", 2),
     ]
-    if result.corrected is not None:
-        hint = "corrected for the choice of the model's parameters, by bootstrap"
-        columns.append(figures("Corrected", result.corrected.by_model[order], hint))
     if result.auc is not None:
         columns.append(figures("AUC", result.auc[order], "area under the curve of a task, mean over tasks by size"))
     if result.new_task is not None:
@@ -72,10 +71,12 @@ def models_table(result: Comparison) -> Table:
     return Table("models", "The models on the same held-out rows", columns, len(order))
 
 
-def by_task_table(result: Comparison) -> Table:
+def by_task_table(result: Comparison, subject: Subject) -> Table:
     order, m = np.argsort(result.error, kind="stable"), len(result.tasks)
+    place = natural_order(result.tasks.tolist())[:MOST_ROWS]
     columns = [
-        texts("Task", result.tasks[:MOST_ROWS]),
-        *(figures(result.models[k], result.error_by_task[k, :MOST_ROWS], result.measure.name) for k in order),
+        texts(subject.task.capitalize(), result.tasks[place]),
+        *(figures(result.models[k], result.error_by_task[k, place], result.measure.name) for k in order),
     ]
-    return Table("by-task", f"Held-out {result.measure.name} by task and model", columns, m, "the first are shown")
+    said = f"Held-out {result.measure.name} by {subject.task} and model"
+    return Table("by-task", said, columns, m, "the first are shown")

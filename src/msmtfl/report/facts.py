@@ -46,6 +46,8 @@ from .sureness import Sureness
 
 TINY = 1e-300
 SCORED = "test_deviance"  # in `cv_results_`, where a search scored by it
+FAILED = 4.0  # times the loss of knowing nothing but the task from which on its predictions fail
+FEW = 0.1  # share of the rows up to which tasks that fail are told of apart from the others
 UNLIKE = 30.0  # times that one standard deviation is another from which on coefficients have a scale each
 
 FIT = {
@@ -314,10 +316,29 @@ class ModelFacts:
     @cached_property
     def explained(self) -> Explained | None:
         """Which share of the loss of knowing nothing but the task is saved, all rows together, by the folds."""
+        return self._explained(np.ones(self.m, dtype=bool))
+
+    @cached_property
+    def failed(self) -> Ints:
+        """Places of tasks that are predicted far worse than by knowing nothing but the task, if they are a small share of
+        the rows: a task of three rows can make the whole look as if nothing were found."""
+        none = np.empty(0, dtype=np.intp)
+        if self.errors is None:
+            return none
+        bad = np.nan_to_num(self.errors.relative) >= FAILED
+        few = self.errors.weight[bad].sum() <= FEW * self.errors.weight.sum()
+        return np.flatnonzero(bad) if few else none
+
+    @cached_property
+    def explained_elsewhere(self) -> Explained | None:
+        """What is explained of the rows of tasks whose predictions do not fail."""
+        return self._explained(~np.isin(np.arange(self.m), self.failed)) if self.failed.size else self.explained
+
+    def _explained(self, tasks: np.ndarray) -> Explained | None:
         if self.by_fold is None or self.unit is None:
             return None
         loss, weight, _ = self.by_fold
-        known = np.where(np.isfinite(loss) & (self.unit > 0), weight, 0.0)
+        known = np.where(np.isfinite(loss) & (self.unit > 0) & tasks, weight, 0.0)
         base, lost = (known * np.nan_to_num(self.unit)).sum(axis=1), (np.nan_to_num(loss) * known).sum(axis=1)
         seen = base > 0
         if not seen.any():

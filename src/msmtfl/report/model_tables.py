@@ -157,7 +157,7 @@ def features_table(facts: ModelFacts) -> Table:
         one = values.ndim == 1 and part.common
         shown = values if one else np.abs(np.reshape(values, (-1, facts.d))).max(axis=0)
         note = part.note if one or not part.common else f"{part.note}: the largest over classes, in size"
-        columns.append(figures(part.title, shown[place], note))
+        columns.append(figures(f"{part.title}{_per_unit(facts)}", shown[place], note))
     columns += _coefficients(facts, place)
     return Table("features", "The features", columns, facts.d, "the strongest are shown", kinds)
 
@@ -224,19 +224,26 @@ def _coefficients(facts: ModelFacts, place: Ints) -> list[Column]:
     if facts.sharing.learnable is not None:  # a zero that could not be anything else is none
         W = np.where((W == 0.0) & ~facts.sharing.learnable[:, None, place], np.nan, W)
     if m == K == 1:
-        return [figures("Coefficient", W[0, 0])]
+        return [figures(f"Coefficient{_per_unit(facts)}", W[0, 0])]
     if m * K <= MOST_COLUMNS:
         flat = W.reshape(m * K, -1)
         heads = facts.classes if m == 1 else labels_of(facts.model)
         said = "coefficient; – where the column is constant within the task"
         said = said if np.isnan(W).any() else "coefficient"
-        return [figures(str(head), w, said) for head, w in zip(heads, flat, strict=True)]
+        return [figures(f"{head}{_per_unit(facts)}", w, said) for head, w in zip(heads, flat, strict=True)]
     if K > 1:
         sizes = size_over_classes(W)
         if m > MOST_COLUMNS:
             return [figures("Largest size", _of_known(sizes, np.fmax), f"largest over tasks of the {OVER_CLASSES}")]
         return [figures(f"Size: {task}", w, OVER_CLASSES) for task, w in zip(facts.model.tasks_, sizes, strict=True)]
     return []
+
+
+def _per_unit(facts: ModelFacts) -> str:
+    """What the head of a column of coefficients says, where others in the table are of one standard deviation."""
+    if facts.K > 1 or facts.spreads is None:
+        return ""
+    return ", log per unit" if facts.ratio else ", per unit"
 
 
 def _of_known(values: Floats, best: np.ufunc) -> Floats:
@@ -320,10 +327,12 @@ def _short(value: Any, longest: int = 80) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def values_table(facts: ModelFacts) -> Table:
+def values_table(facts: ModelFacts) -> Table | None:
     used = facts.family.values_in_use(facts.model)
     found = {f"{strength.symbol} used": value for strength, value in used.items()}
     found |= {text: float(getattr(facts.model, key)) for key, text in VALUES.items() if hasattr(facts.model, key)}
+    if not found:
+        return None
     cells = [Cell(f"{value:.6g}".replace("-", "−", int(value < 0)), value) for value in found.values()]
     return Table("values", "What came out", [texts("Quantity", found), Column("Value", cells, True)], len(found))
 

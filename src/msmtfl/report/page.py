@@ -23,11 +23,13 @@ from .answer import answer, outcome
 from .facts import ModelFacts
 from .performance import calibration_table, confusion_table, overall_auc
 from .pictures import Picture, picture
+from .subject import Subject
 from .task_view import task_view
 from .words import counted, every, number, short, symbol, typeset
 
 PRINT_ROWS = 60  # of a table; as in style.css
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src"
+BEYOND = "Triangles at the edge are values beyond it; the table has their numbers."
 COLOURS = "Blue: clearly better; orange: clearly worse; grey: not clear."
 
 
@@ -50,20 +52,29 @@ def render(
     reason: str | None = None,
     shared: SharedFeatures | None = None,
     left_out: str | None = None,
+    subject: Subject | None = None,
 ) -> str:
-    """The report as HTML; `reason`: why this model was chosen among others."""
+    """The report as HTML; `reason`: why this model was chosen among others; `subject`: of a comparison alone, what target
+    and tasks are called."""
+    subject = facts.subject if facts is not None else subject or Subject()
     library, template = charts.library(), _template()
-    content: dict[str, Any] = {"facts": facts, "comparison": comparison, "command": command, "reason": reason}
+    content: dict[str, Any] = {
+        "subject": subject,
+        "facts": facts,
+        "comparison": comparison,
+        "command": command,
+        "reason": reason,
+    }
     view = None
     if facts is not None:
         content |= _of_model(facts, left_out) | {"shared": shared}
         view = task_view(facts)
     if comparison is not None:
-        content |= _of_comparison(comparison)
+        content |= _of_comparison(comparison, subject)
     content["snippet"] = contest.snippet(comparison) if facts is None else facts.snippet()
     content["versions"] = model_tables.versions_table(None if facts is None else facts.model)
-    content["title"] = _title(facts, comparison) if title is None else title
-    content["byline"] = _byline(facts, comparison)
+    content["title"] = _title(facts, comparison, subject) if title is None else title
+    content["byline"] = _byline(facts, comparison, subject)
     content["sections"] = _sections(content)
     shown = [one for one in content.values() if isinstance(one, Illustration)]
     return _fill(template, content, {"charts": {one.name: one.chart for one in shown}, "tasks": view}, library)
@@ -130,7 +141,7 @@ def _of_model(facts: ModelFacts, left_out: str | None) -> dict[str, Any]:
         "shares_bar": _shares_bar(facts),
         "prediction": sentences.prediction(facts),
         "reach": sentences.reach(facts),
-        "suspicious": sentences.suspicious(facts),
+        "suspicious": " ".join(filter(None, (sentences.suspicious(facts), sentences.failing(facts)))),
         "unmeasured": sentences.unmeasured(facts),
         "left_out": sentences.left_out(facts, left_out),
         "gain": sentences.gain(facts),
@@ -194,8 +205,10 @@ def _coefficient_map(facts: ModelFacts) -> Illustration | None:
         )
     if used < facts.d:
         constant = int((facts.sharing.classes == "constant").sum())
-        why = f", {constant:,} of them because nothing could be learned" if constant else ""
-        notes.append(f"Left out: {counted(facts.d - used, 'feature')} not used in any {facts.subject.task}{why}.")
+        unused = facts.d - used - constant
+        why = [f"{counted(unused, 'feature')} not used in any {facts.subject.task}"] * (unused > 0)
+        why += [f"{counted(constant, 'feature')} that could not be learned"] * (constant > 0)
+        notes.append(f"Left out: {' and '.join(why)}.")
     if chart["constant"]:
         notes.append(
             f"Crosses: {counted(len(chart['constant']), 'cell')} in which the column is constant within the "
@@ -230,6 +243,8 @@ def _surface(facts: ModelFacts) -> Illustration | None:
     tall = 3.6 if levels == 1 else 1.9 + 0.4 * levels
     drawn, display = picture(lambda axes: SurfaceDisplay(grid).plot(axes[0, 0]), alt, 7.5, tall)
     caption = f"Star: the choice, {where}, with {measured}."
+    if facts.errors is not None and facts.by_fold is not None and facts.by_fold[2]:
+        caption += " That is the smallest of many errors; the one to report, of folds that did not choose, is above."
     if grid.within is not None:
         caption += (
             " Whiskers: one standard error."
@@ -260,7 +275,13 @@ def _gains_chart(facts: ModelFacts) -> Illustration | None:
         f"{facts.subject.task} by itself. {COLOURS} Clear is said at a false discovery rate of 5 % over all "
         f"{measured:,}: about {0.05 * measured:.2g} intervals without 0 are expected by chance. {sentences.FAIR}."
     )
-    return Illustration("gains", charts.gain_chart(display), drawn, caption, [unmeasured] if unmeasured else [])
+    chart = charts.gain_chart(display)
+    notes = [BEYOND] if chart["beyond"] else []
+    return Illustration("gains", chart, drawn, caption, notes + ([unmeasured] if unmeasured else []))
+
+
+def _differences(name: str, chart: charts.Chart, drawn: Picture, caption: str) -> Illustration:
+    return Illustration(name, chart, drawn, caption, [BEYOND] if chart["beyond"] else [])
 
 
 def _tall(names: int) -> float:
@@ -271,7 +292,7 @@ def _tall(names: int) -> float:
 # ------------------------------------------------------------------ a comparison
 
 
-def _of_comparison(result: Comparison) -> dict[str, Any]:
+def _of_comparison(result: Comparison, subject: Subject) -> dict[str, Any]:
     """What the template says of a comparison."""
     tall = 1.6 + 0.3 * max(len(result.models), min(len(result.tasks), 14))
     alt = "Held-out error of each model, and what each task gains; the tables below hold the numbers."
@@ -281,7 +302,7 @@ def _of_comparison(result: Comparison) -> dict[str, Any]:
         f"Each model's {measure} less that of {result.reference}, on the same rows, ± 2 standard errors (for other rows to "
         f"train on as well as to predict). {COLOURS}"
     )
-    by_model = Illustration("models", charts.models_chart(result), drawn, said)
+    by_model = _differences("models", charts.models_chart(result), drawn, said)
     alt = "What each task gains by the best model; the table below holds the numbers."
     drawn, display = picture(
         lambda axes: GainDisplay.from_comparison(result, ax=axes[0, 0]), alt, 7.0, _tall(len(result.tasks))
@@ -289,30 +310,31 @@ def _of_comparison(result: Comparison) -> dict[str, Any]:
     said = f"{display.measure} of {display.model} less that of {display.reference}, 95 % intervals. {COLOURS}"
     return {
         "models_chart": by_model,
-        "rival_chart": Illustration("rival", charts.gain_chart(display), drawn, said),
+        "rival_chart": _differences("rival", charts.gain_chart(display), drawn, said),
         "models": contest.models_table(result),
-        "by_task": contest.by_task_table(result),
+        "by_task": contest.by_task_table(result, subject),
     }
 
 
 # ------------------------------------------------------------------ around it
 
 
-def _title(facts: ModelFacts | None, comparison: Comparison | None) -> str:
+def _title(facts: ModelFacts | None, comparison: Comparison | None, subject: Subject) -> str:
     if facts is not None:
         return facts.subject.title(facts.m)
     assert comparison is not None
-    return f"Did sharing help {counted(len(comparison.tasks), 'task')}?"
+    what = "" if subject.target == Subject.target else f"predict {subject.target} in "
+    return f"Did sharing help {what}{subject.counted(len(comparison.tasks))}?"
 
 
-def _byline(facts: ModelFacts | None, comparison: Comparison | None) -> list[str]:
+def _byline(facts: ModelFacts | None, comparison: Comparison | None, subject: Subject) -> list[str]:
     now = datetime.now(UTC)
     today = f"{now.day} {now:%B %Y}"
     if facts is not None:
         rows = [counted(int(facts.n_samples.sum()), "row")] if np.isfinite(facts.n_samples).all() else []
         return [facts.subject.counted(facts.m), *rows, counted(facts.d, "feature"), today]
     assert comparison is not None
-    return [counted(len(comparison.models), "model"), counted(len(comparison.tasks), "task"), today]
+    return [counted(len(comparison.models), "model"), subject.counted(len(comparison.tasks)), today]
 
 
 def _sections(content: dict[str, Any]) -> list[tuple[str, str]]:

@@ -422,7 +422,8 @@
 
   /** Shares without an event as time goes on: as expected at three hazards, and as observed. */
   function drawSurvival(box, found, name) {
-    const drawing = new Drawing(box, `${name}: share still without the event`, 480, 320, { ...PAD, right: 84 });
+    const width = Math.max(300, Math.min(480, box.clientWidth)); // letters keep their size on a small screen
+    const drawing = new Drawing(box, `${name}: share still without the event`, width, 320, { ...PAD, right: 84 });
     const [end] = found.end;
     drawing.axes([0, end], [0, 1], "time", "share without the event");
     const stair = ([times, shares]) => {
@@ -431,7 +432,7 @@
       return [...points, [end, points.at(-1)[1]]];
     };
     const shown = [...HAZARDS.map(([said, shade]) => [said, colour(shade)]), ["observed", drawing.soft]];
-    shown.forEach(([said, shade], k) => drawing.text(480 - 80, 20 + 16 * k, said, "start", shade));
+    shown.forEach(([said, shade], k) => drawing.text(width - 80, 20 + 16 * k, said, "start", shade));
     for (const k of [3, 0, 1, 2]) {
       drawing.path(stair(found.steps[k]).map(([x, y]) => [drawing.x(x), drawing.y(y)]), shown[k][1]);
     }

@@ -11,9 +11,9 @@ from .._estimators.intervals import task_radii
 from .._estimators.words.odd_tasks import odd_in_words
 from .._objective.certificates import CRITICAL, Certificate
 from .._paths.validation.information import CRITERIA
-from .._paths.validation.too_good import PERFECT, too_good
+from .._paths.validation.too_good import PERFECT
 from .facts import ModelFacts
-from .words import counted, every, listed, number, percent, short, task
+from .words import LISTED, counted, every, listed, number, percent, short, task
 
 LEVEL = 0.9  # of intervals that are told of
 FEW = 10  # rows of a task below which it is named
@@ -48,7 +48,7 @@ def shares(facts: ModelFacts) -> str:
     n, tasks, d = facts.variables.counts, facts.subject.tasks, len(facts.variables.features)
     if n["unused"] + n["constant"] == d:
         return f"No {facts.noun} is used: all coefficients are 0."
-    said_of_tasks = odd_in_words(facts.model)
+    said_of_tasks = odd_in_words(facts.model, (facts.subject.task, facts.subject.tasks))
     odd = " " * bool(said_of_tasks) + said_of_tasks
     if not facts.family.selects(facts.model):
         return f"Every {facts.noun} that varies is used: the penalty shrinks coefficients, and leaves none of them out.{odd}"
@@ -125,8 +125,8 @@ def not_learned(facts: ModelFacts) -> str:
     if partly:
         said.append(
             f"{counted(partly, facts.noun)} {'is' if partly == 1 else 'are'} constant within some of the "
-            f"{facts.subject.tasks}, where no coefficient can be learned. The table of features says in how many "
-            "each varies."
+            f"{facts.subject.tasks}, where no coefficient of their own can be learned. The table of features says in how "
+            "many each varies."
         )
     return " ".join(said)
 
@@ -196,8 +196,44 @@ def suspicious(facts: ModelFacts) -> str:
     """Tasks that are predicted better than measurements allow."""
     if facts.errors is None:
         return ""
-    known = facts.errors.relative < PERFECT
-    return too_good(facts.model.tasks_[known], facts.errors.relative[known], facts.measure.name)
+    known = np.flatnonzero(facts.errors.relative < PERFECT)
+    if not known.size:
+        return ""
+    worst = float(np.max(facts.errors.relative[known]))
+    size = (
+        "without any error"
+        if worst == 0.0
+        else f"with a {facts.words.loss} of at most {worst:.0e} of {facts.words.unit}"
+    )
+    tasks = listed([task(label) for label in facts.model.tasks_[known]])
+    return (
+        f"Too good to be true: held-out rows of {tasks} are predicted {size}. Is the target computed from a feature there, "
+        "or are rows in the table twice?"
+    )
+
+
+def failing(facts: ModelFacts) -> str:
+    """Tasks whose predictions fail, so that they are told of apart from the others."""
+    places, errors, all_rows = facts.failed, facts.errors, facts.explained
+    if not places.size or errors is None or all_rows is None or facts.unit is None:
+        return ""
+    squared = not facts.classes and not facts.by_own_loss
+    size = np.sqrt if squared else lambda value: value
+    begin = "" if squared else f"{facts.words.loss} "
+    said = []
+    for i in places[:LISTED]:
+        known = f"{counted(int(facts.n_samples[i]), 'row')}, " if np.isfinite(facts.n_samples[i]) else ""
+        off = f"{known}{begin or 'off by '}{number(size(errors.loss[i]))}"
+        nothing = f"the {facts.words.nothing} {number(size(facts.unit[i]))}"
+        said.append(f"{task(facts.model.tasks_[i])} ({off}, {nothing})")
+    more = f" and {facts.subject.counted(len(places) - LISTED)} more" if len(places) > LISTED else ""
+    of_all = f"{begin or 'off by '}{number(size(all_rows.loss))}, each {facts.subject.task}'s own {facts.words.nothing}"
+    one = len(places) == 1
+    return (
+        f"Predictions fail in {', '.join(said)}{more}, and what is said above is about the others. Over all rows they are "
+        f"{of_all} {number(size(all_rows.nothing))}. Where few rows are the reason, leave {'it' if one else 'them'} out "
+        "(--min-rows in the command, enough_samples in Python)."
+    )
 
 
 def reach(facts: ModelFacts) -> str:

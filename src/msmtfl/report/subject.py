@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .._estimators.fitted import noted, of_survival
 from .words import short
 
@@ -64,11 +66,36 @@ def subject_of(model: Any, target: Any = None, task_name: Any = None, y: Any = N
     columns = columns if isinstance(columns, dict) else {}
     if model._form == "wide":
         return Subject(task="target", tasks="targets", wide=True)
-    target = target or columns.get("target") or getattr(y, "name", None)
+    events = _event_of(y) if of_survival(model) else None  # what has a hazard is the event, not the time
+    target = target or columns.get("event") or columns.get("target") or events or getattr(y, "name", None)
     own = model.task_column if isinstance(model.task_column, str) else None
-    one, several = task_words(task_name or columns.get("task") or own)
+    one, several = task_words(task_name or _last_level(model) or columns.get("task") or own)
     named = isinstance(target, str) and target.strip()
     return Subject(short(target) if named else "the event" if of_survival(model) else "the target", one, several)
+
+
+def subject_named(target: Any = None, task_name: Any = None) -> Subject:
+    """From the names that were given, of a comparison, which knows none.
+
+    >>> subject_named("score", "school_id")
+    Subject(target='score', task='school', tasks='schools', wide=False)
+    """
+    named = isinstance(target, str) and target.strip()
+    return Subject(short(target) if named else Subject.target, *task_words(task_name))
+
+
+def _last_level(model: Any) -> Any:
+    """Of tasks with levels: what the last one is called, if every task has a value of its own there, as schools in regions
+    have."""
+    levels = getattr(model, "effect_levels_", np.empty(0, dtype=object)).tolist()
+    own = levels and len(set(levels)) > 1 and levels.count(levels[-1]) == len(model.tasks_)
+    return levels[-1] if own else None
+
+
+def _event_of(y: Any) -> Any:
+    """What the column of events is called, of a table of times and events."""
+    names = list(getattr(y, "columns", ()))
+    return names[1] if len(names) == 2 else None
 
 
 def task_words(name: Any) -> tuple[str, str]:

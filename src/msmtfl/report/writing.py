@@ -20,7 +20,7 @@ from .facts import ModelFacts
 from .lifetimes import read_lifetimes
 from .page import render
 from .samples import read_samples
-from .subject import subject_of
+from .subject import subject_named, subject_of
 from .sureness import cheap_intervals, sureness_of
 
 
@@ -102,7 +102,7 @@ def report_html(
     if isinstance(result, Comparison):
         if comparison is not None:
             raise ValueError("result is a comparison already: leave comparison= out.")
-        return render(None, result, title, command)
+        return render(None, result, title, command, subject=subject_named(target, task_name))
     if comparison is not None and not isinstance(comparison, Comparison):
         raise TypeError(f"comparison must be what compare_models returns, not {type(comparison).__name__}.")
     if shared is not None and not isinstance(shared, SharedFeatures):

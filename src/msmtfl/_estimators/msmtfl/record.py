@@ -99,8 +99,8 @@ FAMILIES = (
         fit=MSMTFL,
         search=MSMTFLCV,
         variants=(
-            Variant("bi-level", "sparse rows and entries, the paper's model among them", place=4),
-            Variant("msmtfl", "the paper's: rows alone", ("lam", "theta"), {"entry_shares": 0}, place=3),
+            Variant("bi-level", "few features, few tasks of each: the paper's model is among them", place=4),
+            Variant("msmtfl", "the paper's: few features", ("lam", "theta"), {"entry_shares": 0}, place=3),
         ),
         formula=penalised(of_rows("‖wʲ‖₁")),
         strengths=BILEVEL,

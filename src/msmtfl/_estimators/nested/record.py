@@ -99,7 +99,7 @@ def levels_in_words(model: Any) -> str:
     total = sum(parts.values())
     if len(parts) < 2 or not total > 0.0:
         return ""
-    shares = [f"{part / total:.0%} {name}" for name, part in parts.items()]
+    shares = [f"{100 * part / total:.0f} % {name}" for name, part in parts.items()]
     lams = [f"{lam:.4g} for {name}" for name, lam in zip(parts, [*model.lam_upper_.tolist(), model.lam_], strict=True)]
     said = f"What differs between the effects of tasks is, by level: {', '.join(shares)} (of its variance)."
     return f"{said} The strengths of the levels are {', '.join(lams)}."

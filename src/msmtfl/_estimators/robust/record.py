@@ -39,6 +39,7 @@ ROBUST = GridWords(
     levels=_ratios,
     lassos=lambda results, m: np.zeros(len(results["lam_deviation"]), dtype=bool),
     column=_column,
+    instead=("lam_common", r"$\lambda_c$"),
 )
 
 

@@ -31,6 +31,7 @@ class GridWords:
     levels : what the columns are called, each and together; of (K, L) columns of `cv_results_`
     lassos : (P,) bool, the points that are separate lassos; of `cv_results_` and the number of tasks
     column : one column of a surface in words
+    instead : a column of `cv_results_` that takes the place of the first where that is infinite, and what it is called
     """
 
     kind: type
@@ -41,6 +42,14 @@ class GridWords:
     levels: Callable[[Results], Levels]
     lassos: Callable[[Results, int], np.ndarray]
     column: Callable[[Any, int], str]
+    instead: tuple[str, str] | None = None
+
+    def strengths(self, grid: Results) -> tuple[np.ndarray, str]:
+        """What falls along the paths of a grid (or of some of its columns), always finite, and what pictures call it."""
+        own = grid[self.strength] + grid.get("lam_entry", 0.0)
+        if self.instead is None or np.isfinite(own).all():
+            return own, self.symbol
+        return grid[self.instead[0]], self.instead[1]
 
     def row_norms(self, W: Any, factors: Any, groups: Groups | None = None) -> np.ndarray:
         """(d,) norms of the rows of W (d, m), whose entries are multiplied by factors (d, m); of features in groups, those

@@ -23,6 +23,6 @@ def too_good(tasks: np.ndarray | Sequence[Hashable], errors: Floats, measure: st
         return ""
     at_most = f"at most {np.max(errors):.0e}" if np.max(errors) > 0 else "0"
     return (
-        f"Too good to be true: held-out targets of task(s) {names_of(tasks)} are predicted with a {measure} of {at_most}. "
-        "The target is probably computed from a feature, or samples are there twice."
+        f"Too good to be true: held-out targets of task(s) {names_of(tasks)} are predicted with an error ({measure}) of "
+        f"{at_most}. The target is probably computed from a feature, or samples are there twice."
     )
