@@ -123,7 +123,12 @@ class Mutant:
 
 
 class Plain(ast.NodeTransformer):
-    """A tree without annotations and docstrings, which no test can tell apart."""
+    """A tree without annotations, docstrings and protocols, which no test can tell apart."""
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        if any(isinstance(base, ast.Name) and base.id == "Protocol" for base in node.bases):
+            node.body, node.decorator_list = [], []
+        return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         self.generic_visit(node)

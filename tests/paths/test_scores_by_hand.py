@@ -278,7 +278,8 @@ def test_what_a_grid_is_told_is_at_the_border_of_these(monkeypatch):
 
 def test_of_several_points_the_nearest_that_is_far_enough_is_compared_with(monkeypatch):
     scores = [[-1.0, -0.9, -0.61, -0.605, -0.6]] * 3
-    assert ends(monkeypatch, scores, [8.0, 3.9, 3.0, 1.5, 1.0])  # with -0.61
+    (text,) = ends(monkeypatch, scores, [8.0, 3.9, 3.0, 1.5, 1.0])
+    assert "and -0.61 at 3 times that lam" in text
     assert not ends(monkeypatch, scores, [8.0, 3.9, 3.0, 2.0, 1.0])  # with -0.605
 
 
