@@ -43,7 +43,10 @@ ROOT = Path(__file__).parents[2]
 SOURCE = Path("src/msmtfl")
 OBJECTIVE = [
     f"tests/objective/test_{name}.py"
-    for name in ("certificates", "ridge_certificates", "norms", "penalties", "not_certified", "partial_likelihood")
+    for name in (
+        *("penalties_by_hand", "certificates", "ridge_certificates", "norms", "penalties", "not_certified"),
+        "partial_likelihood",
+    )
 ]
 ROOMS = {  # sources, and the tests that are about them: those first that are fast or notice most
     "certificates": (
@@ -58,6 +61,7 @@ ROOMS = {  # sources, and the tests that are about them: those first that are fa
     "stages": (
         [f"_solvers/{name}stages.py" for name in ("", "lasso_", "coupled_", "class_")],
         [
+            "tests/solvers/test_stages_by_hand.py",
             "tests/solvers/test_stages.py",
             "tests/objective/test_penalties.py",
             *(f"tests/solvers/test_{name}.py" for name in ("coupled_rows", "losses", "coupled_losses")),
@@ -74,7 +78,10 @@ ROOMS = {  # sources, and the tests that are about them: those first that are fa
             )
         ],
         [
-            *(f"tests/paths/test_{name}.py" for name in ("fold_choice", "cross_validation", "early_stopping")),
+            *(
+                f"tests/paths/test_{name}.py"
+                for name in ("scores_by_hand", "fold_choice", "cross_validation", "early_stopping")
+            ),
             "tests/estimators/test_estimators.py",
         ],
     ),
@@ -89,7 +96,7 @@ ROOMS = {  # sources, and the tests that are about them: those first that are fa
     ),
     "model_files": (
         [f"model_files/{name}.py" for name in ("__init__", "files", "layout", "reading", "values", "writing")],
-        ["tests/models/test_model_files.py"],
+        ["tests/models/test_documents.py", "tests/models/test_model_files.py"],
     ),
 }
 UNCHANGED = [  # what tests import and no fault is put into
