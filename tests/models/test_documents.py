@@ -82,6 +82,7 @@ def test_a_sparse_array_is_its_values_at_their_places():
         ({"sparse": {"shape": [2, 3], "at": 0, "values": array([1.0])}}, "two lists of numbers"),
         (sparse([-1], [1.0]), "^x: the places of a sparse array do not fit"),
         (sparse([6], [1.0]), "places of a sparse array"),
+        (sparse([0, 6], [1.0, 2.0]), "places of a sparse array"),
         (sparse([2, 1], [1.0, 2.0]), "places of a sparse array"),
         (sparse([1, 1], [1.0, 2.0]), "places of a sparse array"),
         (sparse([0, 1], [1.0]), "places of a sparse array"),
@@ -383,7 +384,16 @@ def test_values_come_back(value):
     assert Reader({}).value(node, "x") == value
 
 
-@pytest.mark.parametrize("value", [{"a b": 1}, {1: 2}, object(), 1j, np.ones(1, complex), np.array([None]), {"a": {1}}])
+def boxed(value):
+    """An array without dimensions, of an object."""
+    out = np.empty((), dtype=object)
+    out[()] = value
+    return out
+
+
+@pytest.mark.parametrize(
+    "value", [boxed(np.ones(2)), {"a b": 1}, {1: 2}, object(), 1j, np.ones(1, complex), np.array([None]), {"a": {1}}]
+)
 def test_values_that_no_file_can_hold(value):
     with pytest.raises(UnstorableError, match=r"^x"):
         Writer(None).value(value, "x")
@@ -421,3 +431,20 @@ def test_what_fits_in_a_line_stands_in_one(length, lines):
     assert as_json({"a": [1, 2, 3]}) == b'{"a": [1, 2, 3]}\n'
     assert as_json({"a": list(range(100))}).count(b"\n") == 3
     assert as_json({}) == b"{}\n"
+
+
+@pytest.mark.parametrize("place", [-1, None])
+def test_effects_of_a_nested_model_are_among_its_lines(place):
+    """The last that there is, and the one after it: None."""
+    from msmtfl import NestedMTL
+
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 5)), np.repeat([0, 1, 2], 20)
+    model = NestedMTL().fit(X, X[:, 0] + rng.standard_normal(60), task=task)
+    document = json.loads(as_json(writing.document_of(model, Writer(None), None)))
+    places, lines = document["fitted"]["task_effects_"]["array"], len(model.effect_levels_)
+    places["values"][-1] = lines - 1
+    reading.model_of(document, Reader({}))
+    places["values"][-1] = lines if place is None else place
+    with refused("^task_effects_ does not name lines of .* for every task"):
+        reading.model_of(document, Reader({}))
