@@ -1,7 +1,7 @@
 # make demo   a first result on real data, in a virtual environment of its own
 # make test   the tests (make test-slow: those that start clusters, browsers and long runs)
 # make lint   what a maintainer checks besides: style, types, layering, docstrings
-# make coverage   which lines of the package the tests reach (without the compiled kernels)
+# make coverage   which lines of the package the tests reach (make coverage-kernels: of the kernels, run as plain Python)
 # make package    the sdist and the wheel, tried in a fresh environment (make sdist: the sdist alone)
 # make check-repository   sp-repo-review and zizmor: is the repository as the ecosystem expects it?
 # make bench  speed and accuracy against peers, some fifteen minutes (bench-full: everything); see docs/benchmarks.md
@@ -15,7 +15,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml meson.build $(shell find src -type f -not -path '*/__pycache__/*')
 
-.PHONY: demo test test-slow coverage lint check-repository format docs docs-site package sdist release-notes check-tag stress fuzz journeys bench bench-full bench-docs bench-compare clean
+.PHONY: demo test test-slow coverage coverage-kernels lint check-repository format docs docs-site package sdist release-notes check-tag stress fuzz journeys bench bench-full bench-docs bench-compare clean
 
 demo: $(VENV)/installed
 	@echo "The demo: 442 diabetes patients in six groups (some ten seconds)."
@@ -32,6 +32,9 @@ coverage: $(VENV)/covered
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m pytest -m "slow or not slow" -n auto --cov --cov-report= $(ARGS)
 	$(BIN)/python -m coverage report --precision=1
+
+coverage-kernels: $(VENV)/covered
+	$(BIN)/python -m pytest -m slow -n auto tests/solvers/test_uncompiled.py --cov --cov-config=tests/kernels.coveragerc $(ARGS)
 
 lint: $(VENV)/linted
 	$(BIN)/ruff check .
@@ -60,6 +63,7 @@ docs-site:
 package: $(VENV)/packaged
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
+	@test $$(wc -c < dist/*.whl) -le 2000000 || { echo "The wheel is larger than 2 MB:"; ls -l dist; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)/fresh
 	$(VENV)/fresh/bin/python -m pip install --quiet --upgrade pip
 	$(VENV)/fresh/bin/python -m pip install --quiet "$$(ls dist/*.whl)[cli]" --group pyproject.toml:test

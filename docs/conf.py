@@ -8,6 +8,8 @@ import matplotlib as mpl
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
+import elsewhere  # noqa: E402  found in _ext
+
 mpl.use("Agg")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -20,6 +22,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
@@ -45,6 +48,8 @@ autodoc_typehints = "none"  # types of parameters are in the text
 autosummary_generate = True
 napoleon_use_param = napoleon_use_rtype = False
 napoleon_custom_sections = [("Attributes", "params_style")]
+
+intersphinx_mapping = elsewhere.inventories(HERE / "_build" / "inventories")
 
 ARCHIVES = {
     "hiv_resistance": "hiv_pi",

@@ -172,7 +172,7 @@ def make_arguments(rng: np.random.Generator, data: Path, model: Path, reading: l
     kind = rng.random()
     if kind < 0.6:
         name = str(rng.choice(["lasso", "msmtfl", "bi-level", "l12", "shared", "classifier"]))
-        strength = ["--lam", str(rng.choice(["0.1", "1e-6", "1e3"]))] if name not in ("shared",) else ["--cv", "2"]
+        strength = ["--lam", str(rng.choice(["0.1", "1e-6", "1e3"]))] if name != "shared" else ["--cv", "2"]
         return ["fit", *roles, "--model", name, *strength, "--out", str(model)]
     if kind < 0.7:
         return ["surface", *roles, "--lams", "3"]

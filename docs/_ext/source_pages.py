@@ -1,5 +1,6 @@
 """Links from names on the pages to what they stand for: a documented name to its place in the API reference; another one of
-msmtfl, or a test, to its source, which the build shows on a page of its own."""
+msmtfl, or a test, to its source, which the build shows on a page of its own; one of another project
+to its documentation."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import elsewhere
 from docutils import nodes
 from sphinx.util.nodes import make_refnode
 
@@ -67,6 +69,10 @@ def link(app, doctree, docname) -> None:
             file, name = found
             address = app.builder.get_relative_uri(docname, page_of(file)) + (f"#{name}" if name else "")
             node.replace_self(nodes.reference("", "", shown(text), internal=True, refuri=address, reftitle=text))
+        elif outside := elsewhere.page_of(text):
+            project, address = outside
+            title = f"{text} of {project}"
+            node.replace_self(nodes.reference("", "", shown(text), internal=False, refuri=address, reftitle=title))
 
 
 def shown(text: str) -> nodes.literal:

@@ -79,7 +79,7 @@ def done(*arguments):
 
 
 def text_of(page):
-    plain = re.sub(r"<(script|style).*?</\1>", "", page, flags=re.S)
+    plain = re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)
     return " ".join(re.sub(r"<[^>]*>", " ", plain).replace("&#39;", "'").split())
 
 

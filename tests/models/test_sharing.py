@@ -238,7 +238,9 @@ def test_columns_that_differ_only_between_tasks_are_not_called_unused(kind, tmp_
         assert one.task_level_features_.tolist() == ["age", "sex"]
         assert found.to_frame().set_index("feature")["n_learnable"].to_dict() == {
             **dict.fromkeys(NEVER, 0),
-            **{"dose": 6, "noise": 6, "walk": 4},
+            "dose": 6,
+            "noise": 6,
+            "walk": 4,
         }
         text = str(found)
         assert "    2 NOT LEARNED: constant within every task, different between tasks: 'age', 'sex'\n" in text

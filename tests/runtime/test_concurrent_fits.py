@@ -14,7 +14,19 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from msmtfl import L12MTL, MSMTFL, MSMTFLCV, DirtyMTL, LassoMTL, LassoMTLCV, MSMTFLClassifier, SharedMTL
+from msmtfl import (
+    L12MTL,
+    MSMTFL,
+    MSMTFLCV,
+    DirtyMTL,
+    LassoMTL,
+    LassoMTLCV,
+    MSMTFLClassifier,
+    PartialPooling,
+    PretrainedMTL,
+    RobustMTL,
+    SharedMTL,
+)
 from msmtfl._runtime import progress
 
 pytestmark = pytest.mark.timed
@@ -41,6 +53,10 @@ MODELS = {
     "rows": L12MTL(lam=0.05),
     "dirty": DirtyMTL(lam_s=0.05, lam_b=0.1),
     "shared": SharedMTL(lam_common=0.05, lam_deviation=0.05),
+    "pooling": PartialPooling(k=5.0),
+    "pretrained": PretrainedMTL(lam=0.05, lam_common=0.05),
+    "robust": RobustMTL(lam_deviation=0.05, lam_common=0.05),
+    "huber": MSMTFL(lam=0.05, loss="huber"),
     "classes": MSMTFLClassifier(lam=0.02),
 }
 SEARCHES = {
@@ -109,8 +125,8 @@ def test_a_few_fits_on_threads_are_as_alone(often):
 
 
 @pytest.mark.slow
-def test_hundreds_of_fits_on_threads_are_as_alone(often):
-    check(MODELS | SEARCHES, 400)
+def test_a_thousand_fits_on_threads_are_as_alone(often):
+    check(MODELS | SEARCHES, 1000)
 
 
 def test_one_estimator_that_threads_fit_and_ask_is_as_alone(often):

@@ -510,6 +510,11 @@ def test_mutants_that_change_annotations_and_docstrings_alone_are_the_same_code(
     assert mutants.meaning(code) == mutants.meaning(same)
     assert mutants.meaning(code) != mutants.meaning(code.replace("+", "-"))
     assert mutants.meaning(code) != mutants.meaning(code.replace("1", "2"))
+    said = "class A(Protocol):\n    def f(self, x=1) -> int: ...\n"
+    assert mutants.meaning(said) == mutants.meaning(said.replace("1", "2"))
+    assert mutants.meaning(said.replace("Protocol", "B")) != mutants.meaning(
+        said.replace("Protocol", "B").replace("1", "2")
+    )
 
 
 def test_rooms_of_mutants_have_sources_and_tests(mutants):

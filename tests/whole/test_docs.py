@@ -294,3 +294,27 @@ def test_rows_are_rows_of_the_data_and_colours_those_of_the_pictures(path):
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"(?i)\brow norms?\b|\brows alone\b|\b(free|freed|shared|capped|sparse) rows?\b", text)
     assert not re.search(r"RdBu|coolwarm|bwr|seismic", text)
+
+
+@beside
+def test_names_that_other_projects_document_exist_and_are_not_ours():
+    elsewhere = extension("elsewhere")
+    names = [name for _, _, names in elsewhere.ELSEWHERE.values() for name in names]
+    assert all(callable(lookup(name)) for name in names)
+    short = [name.rpartition(".")[2] for name in names]
+    assert len(set(short)) == len(short)
+    assert not set(short) & set(msmtfl.__all__)
+    assert elsewhere.page_of("LassoCV") == elsewhere.page_of("sklearn.linear_model.LassoCV")
+    assert elsewhere.page_of("MSMTFL") is None
+
+
+@beside
+def test_inventories_of_other_projects_are_read_by_sphinx(tmp_path):
+    pytest.importorskip("sphinx")
+    from sphinx.util.inventory import InventoryFile
+
+    for address, file in extension("elsewhere").inventories(tmp_path).values():
+        found = InventoryFile.loads(Path(file).read_bytes(), uri=address)
+        for name, item in found.data["py:class"].items():
+            assert item.uri.startswith("https://")
+            assert item.uri.endswith(f"{name}.html#{name}")

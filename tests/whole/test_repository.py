@@ -1,10 +1,13 @@
 """What a release needs: notes, a tag that fits, wheels for what is promised; and that importing the package is cheap."""
 
 import ast
+import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -148,6 +151,30 @@ def test_every_kernel_is_tried_in_wheels_and_says_that_it_does_without_the_globa
     for name in kernels:
         source = (ROOT / "src" / "msmtfl" / "_kernels" / f"{name}.py").read_text(encoding="utf-8")
         assert "freethreading_compatible=True" in source.split('"""')[0]
+
+
+@beside
+@pytest.mark.slow
+def test_what_was_compiled_beside_the_kernels_is_not_installed(tmp_path):
+    """A stale module in the folder would be packed after the new one, and so be the one that is installed."""
+    if shutil.which("meson") is None or shutil.which("cython") is None:
+        pytest.skip("meson and Cython are not on the path")
+    shutil.copy(ROOT / "meson.build", tmp_path)
+    shutil.copytree(
+        ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "*.so", "*.pyd", "*.c")
+    )
+    kernels = tmp_path / "src" / "msmtfl" / "_kernels"
+    sources = {path.name for path in kernels.iterdir() if path.suffix in (".py", ".pyi")}
+    stale = "support" + EXTENSION_SUFFIXES[0]
+    for name in (stale, "support.c"):
+        (kernels / name).write_text("old", encoding="utf-8")
+    made = subprocess.run(["meson", "setup", "build"], cwd=tmp_path, capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout
+    plan = json.loads((tmp_path / "build" / "meson-info" / "intro-install_plan.json").read_text(encoding="utf-8"))
+    (folder,) = plan["install_subdirs"].values()
+    assert "_kernels" in folder["exclude_dirs"]
+    assert {Path(name).name for name in plan["python"]} == sources
+    assert stale in {Path(name).name for name in plan["targets"]}
 
 
 @beside

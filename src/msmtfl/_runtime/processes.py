@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 import numpy as np
 
@@ -58,10 +58,10 @@ class Processes:
         self.free: SimpleQueue[_Worker] = SimpleQueue()
         self.folder: tempfile.TemporaryDirectory[str] | None = None
 
-    def __enter__(self) -> Processes:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *problem: Any) -> None:
+    def __exit__(self, *problem: object) -> None:
         for worker in self.workers:
             worker.close(at_once=problem[0] is not None)
         for worker in self.workers:

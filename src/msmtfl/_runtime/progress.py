@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -138,7 +138,7 @@ class Progress:
         self.done, self.shown, self.stopped = 0.0, float("-inf"), False
         self.lock = Lock()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         self.began = time.monotonic()
         if not self.redraws:
             self.shown = self.began + FIRST_LINE - NEXT_LINE
@@ -200,7 +200,7 @@ class Progress:
             _around.reset(token)
         of_this.step(1.0)
 
-    def __exit__(self, *problem: Any) -> None:
+    def __exit__(self, *problem: object) -> None:
         self.stopped = True
         if self.root is not None:
             self.root.call_on_fit_task_end(estimator=self.estimator)

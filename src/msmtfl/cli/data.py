@@ -449,7 +449,7 @@ def labels(column: Any) -> np.ndarray:
     return np.array([values[value] for value in column.tolist()], dtype=object if kind is str else kind)
 
 
-def _is_plain(text: str, kind: type[int] | type[float]) -> bool:
+def _is_plain(text: str, kind: type[int | float]) -> bool:
     """Whether a number is written as Python does: 007 is text, and so is what does not fit in 64 bits."""
     try:
         return bool(NUMBER.fullmatch(text)) and len(text) <= (18 if kind is int else 24) and str(kind(text)) == text

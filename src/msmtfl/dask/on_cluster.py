@@ -71,7 +71,7 @@ def check_model(model: Any, offset: Any) -> None:
 class OnCluster:
     """What both share: reading collections, adding up statistics, predicting."""
 
-    kind: type[MSMTFL] | type[MSMTFLCV]
+    kind: type[MSMTFL | MSMTFLCV]
 
     def __init__(self, *, client: Any = None, mode: str = "auto", **parameters: Any):
         if mode not in MODES:

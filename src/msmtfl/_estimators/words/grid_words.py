@@ -37,7 +37,7 @@ class GridWords:
     kind: type
     strength: str
     symbol: str
-    norm: type[ConcaveRows] | type[ConcaveGroups]
+    norm: type[ConcaveRows | ConcaveGroups]
     width: Callable[[Any], int]
     levels: Callable[[Results], Levels]
     lassos: Callable[[Results, int], np.ndarray]

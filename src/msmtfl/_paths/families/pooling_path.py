@@ -220,7 +220,7 @@ class PoolingSurface(Solutions):
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:
             _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.complete
-        state = {name: value for name, value in self.__dict__.items() if name not in ("_by_task",)}
+        state = {name: value for name, value in self.__dict__.items() if name != "_by_task"}
         return {**state, "problem": None, "pooling": None}
 
 

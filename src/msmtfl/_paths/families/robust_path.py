@@ -40,7 +40,7 @@ RATIOS = (0.5, 1.0, 2.0, np.inf)
 def penalty_of(problem: Problem, kind: str, lam_common: float, lam_deviation: float) -> TaskNorms:
     """The penalty of a problem at two strengths."""
     n = np.array([design.n for design in problem.designs])
-    which: type[CentreNorms] | type[RowNorms] = CentreNorms if kind == ARMUL else RowNorms
+    which: type[CentreNorms | RowNorms] = CentreNorms if kind == ARMUL else RowNorms
     return which(float(lam_deviation), float(lam_common), problem.factors, problem.common_factors, n)
 
 
