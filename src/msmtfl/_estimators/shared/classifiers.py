@@ -146,6 +146,9 @@ class SharedMTLClassifier(ClassifierFit, SharedFit):
     categories_ : dict
         If the table had categorical columns only: the levels of each of them, in the order of
         their features, which are named column=level.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int
@@ -419,6 +422,9 @@ class SharedMTLClassifierCV(ClassifierSearch, SharedSearch):
     categories_ : dict
         If the table had categorical columns only: the levels of each of them, in the order of
         their features, which are named column=level.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int

@@ -107,8 +107,7 @@ class SharedFit(Sharing):
             deviation = common / root
         strengths_ = float(common), float(deviation), float(self.theta)
         factors, shares = problem.wide(problem.factors), (problem.l1_ratio, problem.classes)
-        more = {"groups": groups_of_classes(problem)}
-        return CappedDeviations(*strengths_, factors, scales(problem), *shares, **more)
+        return CappedDeviations(*strengths_, factors, scales(problem), *shares, groups=groups_of_classes(problem))
 
     def _check_params(self) -> None:
         self._check_common()
@@ -302,6 +301,9 @@ class SharedMTL(SharedFit, PartialFitMixin):
     categories_ : dict
         If the table had categorical columns only: the levels of each of them, in the order of
         their features, which are named column=level.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int

@@ -142,8 +142,9 @@ class SharedGrid:
     def penalty(self, k: int, l: int, problem: Problem) -> CappedDeviations:
         _, common, deviation, theta = (float(values[k, l]) for values in self.parameters.values())
         factors, shares = problem.wide(problem.factors), (problem.l1_ratio, self.classes)
-        more = {"groups": groups_of_classes(problem)}
-        return CappedDeviations(common, deviation, theta, factors, scales(problem), *shares, **more)
+        return CappedDeviations(
+            common, deviation, theta, factors, scales(problem), *shares, groups=groups_of_classes(problem)
+        )
 
 
 def shared_grid(

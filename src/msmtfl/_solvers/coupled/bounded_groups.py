@@ -22,7 +22,8 @@ class BoundedGroupedLassos(GroupedLassos):
 
     def __init__(self, problem: Problem, groups: Groups, n_jobs: int | None = None, search: bool = False):
         known = problem if search and problem.may_escape else None
-        of_problem = {"units": problem.units, "ridge": problem.unit_ridge, "n_jobs": n_jobs, "problem": known}
+        of_problem: dict[str, Any] = {"units": problem.units, "ridge": problem.unit_ridge, "n_jobs": n_jobs}
+        of_problem["problem"] = known
         super().__init__(problem.designs, groups, **of_problem)
         box = problem.box
         assert box is not None
