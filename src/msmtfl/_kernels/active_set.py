@@ -62,6 +62,7 @@ class ActiveSet(Descent):
         for t in range(self.k):
             self.pos[self.act[t]] = -1
         self.k = 0
+        self.outdated = False
         for t in range(slots.shape[0]):
             if self.root[slots[t]] > 0.0 and self._add(slots[t], 1.0 if values[t] > 0.0 else -1.0):
                 self.w[self.k - 1] = values[t]

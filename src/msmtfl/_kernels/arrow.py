@@ -49,7 +49,8 @@ class Arrow(ArrowFactor):
         self.positive = False
         self.Q, self.total = Q.reshape(-1), total.reshape(-1)
         self.c, self.root = c, root
-        self.ridge, self.level = np.empty(0), 0.0
+        self.ridge, self.level, self.outdated = np.empty(0), 0.0, False
+        self.level_of_g = self.level_before = 0.0
         self.scale = largest_ratio(self.c, self.root, self.K)
         self.orders = np.minimum(orders, self.width).astype(np.intc)
         self.room = max(int(np.max(self.orders)), 1)

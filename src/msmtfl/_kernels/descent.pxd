@@ -12,7 +12,8 @@ cdef class Descent(Support):
     cdef bint restart
     cdef bint some_free  # some weights are 0
 
-    cdef void _adopt(self) noexcept nogil
+    cdef Py_ssize_t _adopt(self) noexcept nogil
+    cdef Py_ssize_t _foresee(self) noexcept nogil
     cdef Py_ssize_t _minimise(self) noexcept nogil
     cdef void _block_step(self) noexcept nogil
     cdef void _line_step(self) noexcept nogil

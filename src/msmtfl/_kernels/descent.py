@@ -36,8 +36,10 @@ class Descent(Support):
     # -------------------------------------------------------------- steps of the method
 
     def _adopt(self):
-        """Fit the warm support to new weights: excluded and zero entries leave, free features enter"""
+        """Fit the warm support to new weights: excluded and zero entries leave, free features enter. Returns from which
+        position on there are newcomers that may have to leave again"""
         gone = False
+        older: cython.Py_ssize_t = -1
         for t in range(self.k):
             j = self.act[t]
             if (
@@ -50,6 +52,8 @@ class Descent(Support):
             self.s[j] = 0.0 if is_free(self.positive, self.a[j]) else (1.0 if self.w[t] > 0.0 else -1.0)
         if gone:
             self._drop_marked()
+        if self.outdated:
+            older = self._foresee()
         if self.some_free and not self.positive:
             n = 0
             for j in range(self.K):
@@ -60,6 +64,30 @@ class Descent(Support):
                         self._add_batch(n)
                         n = 0
             self._add_batch(n)
+        return older if older >= 0 else self.k
+
+    def _foresee(self):
+        """A new factor, with the features that come to violate if g changes with the ridge as it did before: to take them in
+        now costs less than to find them. Returns how many were there before"""
+        k: cython.Py_ssize_t = self.k
+        on: cython.double = 0.0
+        ahead: cython.double
+        if self.level_before > self.level_of_g > self.level:
+            on = (self.level_of_g - self.level) / (self.level_before - self.level_of_g)
+        for j in range(self.K):
+            if on > 0.0 and self.pos[j] < 0 and self.root[j] > 0.0 and self.k < self.ld:
+                ahead = self.g[j] + on * (self.g[j] - self.g_before[j])
+                if excess(self.positive, ahead, self.a[j]) > 0.0:
+                    self.act[self.k] = j
+                    self.pos[j] = self.k
+                    self.s[j] = entry_sign(self.positive, ahead, self.a[j])
+                    self.w[self.k] = 0.0
+                    self.k += 1
+            self.g_before[j] = self.g[j]
+        self.level_before = self.level_of_g
+        self.level_of_g = self.level
+        self._renew()
+        return k
 
     def _minimise(self):
         """z <- minimiser on the support with its signs; returns how many signs come out wrong (marked)"""
@@ -298,8 +326,9 @@ class Descent(Support):
         penance = 1
         best = HUGE
         recalled = HUGE
-        self._adopt()
+        older = self._adopt()
         self._save()
+        self.fresh = older
         while self.rounds - start < self.limit:
             self.rounds += 1
             # 1. minimise over the support; accept only descent

@@ -7,6 +7,7 @@
    MSMTFL_TILE, MSMTFL_TILE_COLUMNS   vectors and columns that are multiplied with each other at a time: 8 sums for each pair
                        have to stay in registers
    MSMTFL_BESIDE       columns that are summed up side by side, three times 8 sums for each
+   MSMTFL_HIGH, MSMTFL_SIDE   rows and eights of columns of a factor that are worked on at a time: they stay in registers, too
 
    A type of eight numbers for all would be simpler, but compilers keep those that are wider than a register in memory. Sums
    are made in the same order whatever the width (`products` are fused, if the machine can do it, so their rounding differs). */
@@ -253,6 +254,90 @@ MSMTFL_TARGET MSMTFL_FUSED static void MSMTFL_OF_WIDTH(products)(ptrdiff_t n, pt
     }
 }
 
+/* C (rows of `ldc`) -= A'B for MSMTFL_HIGH columns of A and `side` times 8 columns of B, n rows of both. If D is given, C is
+   then solved with that block of a factor (rows of 8), whose inverse diagonal is `inverse` */
+MSMTFL_INLINE void MSMTFL_OF_WIDTH(less_product)(const int side, ptrdiff_t n, const double *restrict A, ptrdiff_t lda,
+                                                 const double *B, ptrdiff_t ldb, double *C, ptrdiff_t ldc, const double *D,
+                                                 const double *inverse)
+{
+    LANES part[MSMTFL_HIGH][MSMTFL_SIDE];
+    MSMTFL_UNROLL for (int r = 0; r < MSMTFL_HIGH; r++)
+        MSMTFL_UNROLL for (int l = 0; l < side; l++) part[r][l] = *(LANES *)(C + r * ldc + 8 * l);
+    for (ptrdiff_t s = 0; s < n; s++)
+        MSMTFL_UNROLL for (int l = 0; l < side; l++) {
+            const LANES b = *(const LANES *)(B + s * ldb + 8 * l);
+            MSMTFL_UNROLL for (int r = 0; r < MSMTFL_HIGH; r++) LANES_LESS(&part[r][l], A[s * lda + r], &b);
+        }
+    if (D != NULL)
+        MSMTFL_UNROLL for (int r = 0; r < MSMTFL_HIGH; r++)
+            MSMTFL_UNROLL for (int l = 0; l < side; l++) {
+                EACH_PIECE(p) part[r][l].piece[p] *= inverse[r];
+                MSMTFL_UNROLL for (int q = r + 1; q < MSMTFL_HIGH; q++) LANES_LESS(&part[q][l], D[8 * r + q], &part[r][l]);
+            }
+    MSMTFL_UNROLL for (int r = 0; r < MSMTFL_HIGH; r++)
+        MSMTFL_UNROLL for (int l = 0; l < side; l++) *(LANES *)(C + r * ldc + 8 * l) = part[r][l];
+}
+
+/* eight rows C of a factor in `side` times 8 columns: less what the n rows above explain (A: all rows, C's last, in the eight
+   columns of the block on the diagonal, B: in those of C), and solved with that block, D, whose inverse diagonal is `inverse` */
+MSMTFL_INLINE void MSMTFL_OF_WIDTH(factor_rows)(const int side, ptrdiff_t n, const double *A, ptrdiff_t lda, const double *B,
+                                                ptrdiff_t ldb, double *C, const double *D, const double *inverse)
+{
+    for (int r = 0; r < 8; r += MSMTFL_HIGH)
+        MSMTFL_OF_WIDTH(less_product)(side, n + r, A + r, lda, B, ldb, C + r * ldb, ldb, D + 9 * r, inverse + r);
+}
+
+/* U (n, n; upper triangle by rows, `ld` apart) <- the Cholesky factor of Q (rows `ldq` apart) on the rows and columns `at`,
+   level * ridge added to its diagonal, if there is a ridge; false if less than `pivot` of a square is left. Eight rows at a
+   time, from left to right; the columns after the last whole eight are worked on in X (n, 8). */
+MSMTFL_TARGET static int MSMTFL_OF_WIDTH(factor)(ptrdiff_t n, const int *restrict at, const double *restrict Q, ptrdiff_t ldq,
+                                                 const double *ridge, double level, double pivot, double *restrict U,
+                                                 ptrdiff_t ld, double *restrict X)
+{
+    const ptrdiff_t whole = n - n % 8;
+    double D[8][8], square[8], inverse[8];
+    for (ptrdiff_t t = 0; t < n; t += 8) {
+        const int rows = n - t < 8 ? (int)(n - t) : 8;
+        const double *A = t < whole ? U + t : X;
+        const ptrdiff_t lda = t < whole ? ld : 8;
+        memset(D, 0, sizeof D);
+        for (int r = 0; r < rows; r++) {
+            const double *restrict row = Q + at[t + r] * ldq;
+            double *restrict own = U + (t + r) * ld, *restrict rest = X + 8 * (t + r);
+            square[r] = row[at[t + r]] + (level != 0.0 ? level * ridge[at[t + r]] : 0.0);
+            for (int q = r; q < rows; q++) D[r][q] = row[at[t + q]];
+            D[r][r] = square[r];
+            for (ptrdiff_t u = t + 8; u < whole; u++) own[u] = row[at[u]];
+            for (ptrdiff_t u = 0; u < 8; u++) rest[u] = t < whole && whole + u < n ? row[at[whole + u]] : 0.0;
+        }
+        for (int r = 0; r < 8; r += MSMTFL_HIGH)
+            MSMTFL_OF_WIDTH(less_product)(1, t, A + r, lda, A, lda, D[r], 8, NULL, NULL);
+        for (int r = 0; r < rows; r++) {
+            double step[8];
+            if (!(D[r][r] > pivot * square[r])) return 0;
+            inverse[r] = 1.0 / D[r][r];
+            for (int q = r + 1; q < rows; q++) step[q] = D[r][q] * inverse[r];
+            for (int q = r + 1; q < rows; q++)
+                for (int v = q; v < rows; v++) D[q][v] -= step[q] * D[r][v];
+        }
+        for (int r = 0; r < rows; r++) inverse[r] = sqrt(inverse[r]);
+        for (int r = 0; r < rows; r++)
+            for (int q = r; q < rows; q++) U[(t + r) * ld + t + q] = D[r][q] *= inverse[r];
+        if (t < whole) {
+            ptrdiff_t u = t + 8;
+            for (; u + 8 * MSMTFL_SIDE <= whole; u += 8 * MSMTFL_SIDE)
+                MSMTFL_OF_WIDTH(factor_rows)(MSMTFL_SIDE, t, A, lda, U + u, ld, U + t * ld + u, D[0], inverse);
+            for (; u < whole; u += 8) MSMTFL_OF_WIDTH(factor_rows)(1, t, A, lda, U + u, ld, U + t * ld + u, D[0], inverse);
+            if (whole < n) {
+                MSMTFL_OF_WIDTH(factor_rows)(1, t, A, lda, X, 8, X + 8 * t, D[0], inverse);
+                for (int r = 0; r < rows; r++)
+                    for (u = whole; u < n; u++) U[(t + r) * ld + u] = X[8 * (t + r) + u - whole];
+            }
+        }
+    }
+    return 1;
+}
+
 #undef MSMTFL_INLINE
 #undef MSMTFL_ALIAS
 #undef PIECE
@@ -269,3 +354,5 @@ MSMTFL_TARGET MSMTFL_FUSED static void MSMTFL_OF_WIDTH(products)(ptrdiff_t n, pt
 #undef MSMTFL_TILE
 #undef MSMTFL_TILE_COLUMNS
 #undef MSMTFL_BESIDE
+#undef MSMTFL_HIGH
+#undef MSMTFL_SIDE

@@ -7,6 +7,8 @@ cdef extern from "vector.h" nogil:
     void vec_forward(Py_ssize_t n, const double *U, Py_ssize_t ld, double *x)
     void vec_forward_lanes(Py_ssize_t n, const double *U, Py_ssize_t ld, double *X, double *S)
     void vec_backward(Py_ssize_t n, const double *U, Py_ssize_t ld, double *x)
+    bint vec_factor(Py_ssize_t n, const int *at, const double *Q, Py_ssize_t ldq, const double *ridge, double level,
+                    double pivot, double *U, Py_ssize_t ld, double *X)
     void vec_reflect(Py_ssize_t n, Py_ssize_t count, double *y, double *X, Py_ssize_t ld)
 
 
@@ -23,6 +25,7 @@ cdef class Support:
     cdef double[::1] a
     cdef double[::1] ridge  # what is added to the diagonal of Q, over `level`; empty: nothing
     cdef double level
+    cdef bint outdated  # the factor is that of another level
     # the support: signs by slot; slots, values and the factor by position
     cdef Py_ssize_t k  # its size
     cdef Py_ssize_t ld
@@ -36,6 +39,9 @@ cdef class Support:
     # the gradient by slot, and its rounding level
     cdef double[::1] g
     cdef double atol
+    cdef double level_of_g
+    cdef double[::1] g_before  # that of a higher level of the ridge
+    cdef double level_before
     # the support to go back to
     cdef Py_ssize_t k_saved
     cdef double[::1] w_saved
@@ -71,6 +77,8 @@ cdef class Support:
     cdef Py_ssize_t _find_runs(self) noexcept nogil
     cdef void _absorb(self, Py_ssize_t low, Py_ssize_t n) noexcept nogil
     cdef void _add_ridge_to_gradient(self) noexcept nogil
+    cdef bint _factor_anew(self) noexcept nogil
+    cdef void _renew(self) noexcept nogil
     cdef void _set_level(self, double level) noexcept nogil
     cdef double _curvature(self, double[::1] x) noexcept nogil
     cdef bint _weak(self, double level) noexcept nogil

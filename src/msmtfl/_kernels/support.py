@@ -82,7 +82,8 @@ class Support:
         self.Q = Q.reshape(-1)
         self.c = c
         self.root = root
-        self.ridge, self.level = np.empty(0), 0.0
+        self.ridge, self.level, self.outdated = np.empty(0), 0.0, False
+        self.level_of_g = self.level_before = 0.0
         self.scale = largest_ratio(self.c, self.root, size)
         self._make_slots(capacity)
         self._make_room(max(min(order, capacity), 1))
@@ -90,7 +91,7 @@ class Support:
     def _make_slots(self, n: cython.Py_ssize_t):
         """Arrays by slot: one buffer, cut up. To be called before `_make_room`"""
         self.ties = min(TIES, n)  # more features than there are cannot be at their bound
-        numbers: cython.double[::1] = np.zeros(4 * n + 2 * self.ties * (2 * self.ties + 1))
+        numbers: cython.double[::1] = np.zeros(5 * n + 2 * self.ties * (2 * self.ties + 1))
         marks: cython.int[::1] = np.zeros(3 * n + self.ties, dtype=np.intc)
         self.a, self.g, self.s, self.value = (
             numbers[:n],
@@ -98,7 +99,7 @@ class Support:
             numbers[2 * n : 3 * n],
             numbers[3 * n : 4 * n],
         )
-        self.H = numbers[4 * n :]
+        self.g_before, self.H = numbers[4 * n : 5 * n], numbers[5 * n :]
         self.pos, self.flag, self.wait, self.tie = marks[:n], marks[n : 2 * n], marks[2 * n : 3 * n], marks[3 * n :]
         for j in range(n):
             self.pos[j] = -1
@@ -351,30 +352,54 @@ class Support:
                 self.g[j] -= self.level * self.ridge[j] * self.w[t]
 
     def _set_level(self, level):
-        """Change the ridge, between two solves: the factor is made anew"""
+        """Change the ridge, between two solves: the next one makes the factor anew"""
+        if level != self.level:
+            self.level = level
+            self.outdated = True
+
+    def _renew(self):
+        """The factor of the support with the ridge as it is now"""
         k: cython.Py_ssize_t = self.k
-        n: cython.Py_ssize_t = 0
         t: cython.Py_ssize_t
-        if level == self.level:
+        self.outdated = False
+        if k == 0 or self._factor_anew():
             return
-        self.level = level
-        self._save()
+        self._save()  # with less of a ridge some depend on others
         for t in range(k):
             self.pos[self.act[t]] = -1
         self.k = 0
         for t in range(k):
-            self.batch[n] = self.act_saved[t]
-            n += 1
-            if n == LANES:
-                self._add_batch(n)
-                n = 0
-        self._add_batch(n)
-        for t in range(k):
-            j = self.act_saved[t]
-            if self.pos[j] >= 0:
-                self.w[self.pos[j]] = self.w_saved[t]
-                self.s[j] = self.s_saved[t]
-        self.fresh = self.k
+            if self._add(self.act_saved[t], self.s_saved[t]):
+                self.w[self.k - 1] = self.w_saved[t]
+
+    def _factor_anew(self):
+        """The factor of the support from the Gram matrix; False if something in it depends on the rest"""
+        k: cython.Py_ssize_t = self.k
+        done: cython.bint = False
+        if cython.compiled:
+            done = vec_factor(
+                k,
+                cython.address(self.act[0]),
+                cython.address(self.Q[0]),
+                self.ldq,
+                cython.address(self.ridge[0]),
+                self.level,
+                PIVOT,
+                cython.address(self.U[0]),
+                self.ld,
+                cython.address(self.X[0]),
+            )
+        else:
+            at = np.asarray(self.act[:k])
+            A = np.asarray(self.Q).reshape(-1, self.ldq)[np.ix_(at, at)].copy()
+            A.flat[:: k + 1] += self.level * np.asarray(self.ridge)[at]
+            try:
+                factor = np.linalg.cholesky(A).T
+            except np.linalg.LinAlgError:
+                return False
+            done = bool((factor.diagonal() ** 2 > PIVOT * A.diagonal()).all())
+            np.asarray(self.U)[: self.ld * self.ld].reshape(self.ld, self.ld)[:k, :k] = factor
+        return done
 
     # -------------------------------------------------------------- points to go back to
 

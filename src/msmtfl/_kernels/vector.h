@@ -28,6 +28,15 @@
 #define MSMTFL_PREFETCH(place) (void)(place)
 #endif
 
+/* a short loop of fixed length over what is to stay in registers */
+#if defined(__clang__)
+#define MSMTFL_UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define MSMTFL_UNROLL _Pragma("GCC unroll 8")
+#else
+#define MSMTFL_UNROLL
+#endif
+
 #if defined(_MSC_VER)
 #define restrict __restrict
 #endif
@@ -173,6 +182,8 @@ static int msmtfl_widest = 8; /* numbers in the widest registers that may be use
 #define MSMTFL_TILE 4
 #define MSMTFL_TILE_COLUMNS 6
 #define MSMTFL_BESIDE 4
+#define MSMTFL_HIGH 8
+#define MSMTFL_SIDE 2
 #include "lanes.h"
 
 #define MSMTFL_WIDTH 4
@@ -181,6 +192,8 @@ static int msmtfl_widest = 8; /* numbers in the widest registers that may be use
 #define MSMTFL_TILE 2
 #define MSMTFL_TILE_COLUMNS 3
 #define MSMTFL_BESIDE 2
+#define MSMTFL_HIGH 4
+#define MSMTFL_SIDE 1
 #include "lanes.h"
 
 #define MSMTFL_PICK(name) \
@@ -196,6 +209,8 @@ static int msmtfl_widest = 8; /* numbers in the widest registers that may be use
 #define MSMTFL_TILE 1
 #define MSMTFL_TILE_COLUMNS 2
 #define MSMTFL_BESIDE 1
+#define MSMTFL_HIGH 2
+#define MSMTFL_SIDE 1
 #include "lanes.h"
 
 static void vec_forward_lanes(ptrdiff_t n, const double *U, ptrdiff_t ld, double *X, double *S)
@@ -206,6 +221,12 @@ static void vec_forward_lanes(ptrdiff_t n, const double *U, ptrdiff_t ld, double
 static void vec_backward(ptrdiff_t n, const double *U, ptrdiff_t ld, double *x)
 {
     MSMTFL_PICK(backward)(n, U, ld, x);
+}
+
+static int vec_factor(ptrdiff_t n, const int *at, const double *Q, ptrdiff_t ldq, const double *ridge, double level,
+                      double pivot, double *U, ptrdiff_t ld, double *X)
+{
+    return MSMTFL_PICK(factor)(n, at, Q, ldq, ridge, level, pivot, U, ld, X);
 }
 
 static void vec_reflect(ptrdiff_t n, ptrdiff_t count, double *y, double *X, ptrdiff_t ld)
