@@ -284,7 +284,8 @@ def within(problem: Problem, P: Floats) -> Floats:
 
 
 class AsItIs(Generic[Stage]):
-    """What Newton steps and springs go around, where there is nothing to go around: squared loss without bounds."""
+    """What Newton steps and springs go around, where there is nothing to go around: squared loss without bounds, or with
+    bounds that the form meets by itself (those of groups of features)."""
 
     def __init__(self, problem: Problem, form: Form[Stage]):
         self.problem, self.form = problem, form
@@ -298,15 +299,22 @@ class AsItIs(Generic[Stage]):
     def finished(self) -> bool:
         return self.inner is None or bool(self.inner.finished)
 
+    @property
+    def forces(self) -> Floats | None:
+        """(m, d): multipliers of bounds at the last solution, if there are any."""
+        return None if self.inner is None else self.inner.forces
+
     def gradients(self, P: Floats) -> Floats:
         """(m, d): minus that of the loss."""
         parts = zip(self.form.kappa, self.designs, self.form.coefs(P), strict=True)
         return np.array([k * design.gradient(w) for k, design, w in parts])
 
-    def solve(self, penalty: Stage, aim: Floats | None = None, max_iter: int = 0) -> tuple[Floats, int]:
+    def solve(
+        self, penalty: Stage, aim: Floats | None = None, max_iter: int = 0, accuracy: float = SETTLED
+    ) -> tuple[Floats, int]:
         """The point (height, d), and the steps of what finds it."""
         aim = np.zeros_like(self.last) if aim is None else aim
-        self.last, self.inner = self.form.solved(self.problem, penalty, self.last, aim, SETTLED)
+        self.last, self.inner = self.form.solved(self.problem, penalty, self.last, aim, accuracy)
         return self.last.copy(), int(self.inner.steps)
 
 
@@ -341,13 +349,12 @@ class Bounded(Generic[Stage]):
     def excess(self, penalty: Stage, G: Floats) -> Floats:
         return self.form.excess(penalty, G - outwards(self.box, G))
 
-    def solved(
-        self, problem: Problem, penalty: Stage, P: Floats, aim: Floats, accuracy: float
-    ) -> tuple[Floats, AroundBounds[Stage]]:
+    def solved(self, problem: Problem, penalty: Stage, P: Floats, aim: Floats, accuracy: float) -> tuple[Floats, Any]:
         features = self.features
-        solver = AroundBounds(replace(problem, bounds=self.box.on(features), positive=False), self.form)
+        within = replace(problem, bounds=self.box.on(features), positive=False)
+        solver: Any = AsItIs(within, self.form) if problem.groups is not None else AroundBounds(within, self.form)
         solver.last = P.copy()
-        if self.known is not None:
+        if self.known is not None and isinstance(solver, AroundBounds):
             solver.forces = self.known[:, features]
         found, _ = solver.solve(penalty, aim, accuracy=accuracy)
         if self.known is None:
@@ -359,18 +366,18 @@ class Bounded(Generic[Stage]):
 
 def around(problem: Problem, form: Form[Stage]) -> Any:
     """What solves a problem whose structure a `Form` describes, if the form itself is not enough: the loss is not squared,
-    or coefficients have bounds."""
+    or coefficients have bounds (which forms meet by themselves where features are in groups)."""
+    if problem.loss.squared and (problem.box is None or problem.groups is not None):
+        return AsItIs(problem, form)
     if problem.box is None:
-        return AsItIs(problem, form) if problem.loss.squared else NewtonAround(problem, form)
+        return NewtonAround(problem, form)
     return AroundBounds(problem, form) if problem.loss.squared else NewtonAround(problem, Bounded(form, problem))
 
 
 def forces_of(around: Any) -> Floats | None:
     """The multipliers (m, d) of the bounds, if there are any, at the last solution of what `around` has made."""
-    if isinstance(around, AroundBounds):
+    if isinstance(around, AroundBounds | AsItIs):
         return around.forces
-    if isinstance(around, AsItIs):
-        return None
     form: Any = around.form
     if not isinstance(form, Bounded):
         return None

@@ -7,7 +7,8 @@ the projection on the ball of its dual norm (`Ball`). By a method of multipliers
 s the norm has in its place  max over the ball of  p'(y + s A P) / s - |p|^2 / (2 s),  a smooth function whose gradient is
 that projection. Newton steps find the minimiser: a matrix for every task, and what couples the tasks, which is a matrix for
 the common part, or a number for every group. Then the projection is the next y: what is left falls a hundredfold each time.
-Groups that are not in use are exactly 0 in the end, as the projection does not reach the end of the ball.
+Groups that are not in use are exactly 0 in the end, as the projection does not reach the end of the ball. Bounds on the w_i
+have springs and multipliers of their own, in the same steps.
 """
 
 from __future__ import annotations
@@ -21,14 +22,17 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from ..._data.designs import Floats, Ints
 from ..._data.ridged import apart
+from ..._objective.box import Box, outwards
 from ..._objective.groups import Groups
 from ..._objective.problem import Problem
 from ..lassos.bounded import bends
 from ..lassos.working_set import WorkingSet
+from .around_bounds import put
 
 STIFF = 30.0  # of springs, over the mean curvature of the loss in the units of the norm
 GOAL = 1e-14  # what multipliers and coefficients still move by, as a correlation, at which they are right
 CLOSE = 1e-11  # the same from which on rounding may be what is left
+SLOW, FIRMER, FIRMEST = 0.3, 10.0, 1e5  # what is left over what was, from which springs become stiffer; by what; limit
 ROUNDS = 200  # times that multipliers are found anew; it takes about ten
 PATIENCE = 4  # of these without progress, before rounding is blamed
 STEPS = 60  # Newton steps for the same multipliers
@@ -75,6 +79,7 @@ class SolvedBlocks:
 
     steps: int
     finished: bool
+    forces: Floats | None = None  # (m, d): multipliers of bounds, if there are any, in a task's own sums
     slid: bool = False
 
     def determined(self, norm: Any) -> bool:
@@ -105,6 +110,7 @@ class BlockNorms:
     groups : which features belong together
     ball : how the norm adds up the lengths of a group; that of a common part is by itself
     ridge : (height, d) second derivatives of a ridge on points, if there is one
+    box : bounds (m, d) of coefficients, if there are any
     """
 
     def __init__(
@@ -116,6 +122,7 @@ class BlockNorms:
         groups: Groups,
         ball: Ball,
         ridge: Floats | None = None,
+        box: Box | None = None,
     ):
         self.designs, self.works, self.kappa, self.groups, self.ball = designs, works, kappa, groups, ball
         self.m, self.common = len(designs), len(A) > len(designs)
@@ -130,7 +137,10 @@ class BlockNorms:
         self.length = np.sqrt(squares) * unit  # of a gradient that is 1 as a correlation
         self.root = np.sqrt(squares) / unit  # the same of a coefficient
         self.squares = squares
-        self.finished = True
+        self.finished, self.box = True, box
+        self.inside = np.zeros(A.shape[1], dtype=bool)  # features in work, whose bounds have multipliers
+        self.forces = None if box is None else np.zeros((self.m, A.shape[1]))
+        self.stiff = STIFF * kappa[:, None] * np.array([design.squares for design in designs])  # of springs at bounds
 
     def coefs(self, P: Floats) -> Floats:
         return np.asarray(P[0] + P[1:] if self.common else P)
@@ -139,6 +149,8 @@ class BlockNorms:
         """(height, d): minus that of the loss."""
         pairs = zip(self.kappa, self.designs, self.coefs(P), strict=True)
         G = np.array([k * design.gradient(w) for k, design, w in pairs])
+        if self.box is not None and self.forces is not None:  # what is pressed to 0 needs no norm
+            G += self.kappa[:, None] * self.forces - np.where(self.inside, 0.0, outwards(self.box, G))
         return np.asarray((np.concatenate([G.sum(axis=0)[None], G]) if self.common else G) - self.ridge * P)
 
     # ------------------------------------------------------------------ the groups in work
@@ -158,14 +170,31 @@ class BlockNorms:
             if not work.any():
                 self.finished = True
                 break
-            B = np.flatnonzero(work[self.groups.of])
+            self.inside = work[self.groups.of]
+            B = np.flatnonzero(self.inside)
             inner = _Work(self, B, P)
             P = np.zeros_like(P)
             P[:, B], steps, ended = inner.solved(most - total if most else 0)
+            if self.forces is not None:
+                self.forces[:] = 0.0
+                self.forces[:, B] = -inner.U / self.kappa[:, None]
             total += steps
             if not ended:
                 break
-        return P, max(total, 1)
+        return self._within(P), max(total, 1)
+
+    def _within(self, P: Floats) -> Floats:
+        """The point with coefficients that are pressed exactly at their bounds, and none beyond. What is 0, and not in work,
+        is pressed by all that its gradient has outwards."""
+        if self.box is None or self.forces is None:
+            return P
+        W, low, high = self.coefs(P), self.box.low, self.box.high
+        wanted = np.where(self.forces > 0.0, low, np.where(self.forces < 0.0, high, W))
+        P = put(P, np.clip(wanted, low, high), self.box)
+        W = self.coefs(P)
+        G = np.array([design.gradient(w) for design, w in zip(self.designs, W, strict=True)])
+        self.forces -= np.where(self.inside, 0.0, outwards(self.box, G))
+        return P
 
     def _of_groups(self, entries: np.ndarray) -> np.ndarray:
         out = np.zeros(self.groups.count, dtype=bool)
@@ -212,13 +241,26 @@ class _Work:
         # a matrix is never singular: columns that depend on others, or are not in use, stay where they are
         squares = np.where(whole.squares[:, B] > 0.0, whole.squares[:, B], 1.0)
         self.least = NULL * squares
+        self.box = None if whole.box is None else whole.box.on(B)
+        self.springs = np.where(whole.stiff[:, B] > 0.0, whole.stiff[:, B], 1.0)
+        forces = np.zeros((self.m, len(B))) if whole.forces is None else whole.forces[:, B]
+        self.firmer = 1.0
+        self.U = -whole.kappa[:, None] * forces  # multipliers of bounds
+
+    def _beyond(self, W: Floats) -> Floats:
+        """(m, k): how far springs are stretched at W."""
+        if self.box is None:
+            return np.zeros_like(W)
+        at = W + self.U / self.springs
+        return np.asarray(at - np.clip(at, self.box.low, self.box.high))
 
     def _coefs(self, P: Floats) -> Floats:
         return np.asarray(P[0] + P[1:] if self.common else P)
 
     def _gradient(self, P: Floats) -> Floats:
         """(height, k): minus that of the loss."""
-        G = self.c - np.matmul(self.H, self._coefs(P)[:, :, None])[:, :, 0]
+        W = self._coefs(P)
+        G = self.c - np.matmul(self.H, W[:, :, None])[:, :, 0] - self.springs * self._beyond(W)
         return np.asarray((np.concatenate([G.sum(axis=0)[None], G]) if self.common else G) - self.ridge * P)
 
     def _projected(self, Q: Floats) -> tuple[Floats, Floats, Floats, np.ndarray]:
@@ -233,26 +275,35 @@ class _Work:
     def solved(self, most: int) -> tuple[Floats, int, bool]:
         P = self.P
         Y = self._projected(np.divide(self._gradient(P), self.A, out=np.zeros_like(P), where=self.penalised))[0]
-        best, kept, idle, total = np.inf, P, 0, 0
+        best, kept, idle, total, pressed, last = np.inf, P, 0, 0, self.U, np.inf
         for _ in range(ROUNDS):
             P, steps = self._minimised(P, Y)
             total += steps
             Q = self._reach(P, Y)
             new = self._projected(Q)[0]
             Z = np.where(self.penalised, self._back(Q - new), P)
-            error = self._error(P, Z, Y, new)
-            if error < 0.5 * best:
-                best, kept, idle = error, Z, 0
-            else:
-                idle += 1
-                if error < best:
-                    best, kept = error, Z
+            before, self.U = self.U, self.springs * self._beyond(self._coefs(P))
+            error = max(self._error(P, Z, before, new), self._off(before))
+            if error > max(SLOW * last, CLOSE) and self.firmer < FIRMEST:  # norms of little are themselves as stiff
+                self.firmer *= FIRMER
+                self.stiff, self.springs = FIRMER * self.stiff, FIRMER * self.springs
+            last = error
+            idle = 0 if error < 0.5 * best else idle + 1
+            if error < best:
+                best, kept, pressed = error, Z, self.U
             Y = new
             if best <= GOAL or (idle > PATIENCE and best <= CLOSE):
+                self.U = pressed
                 return kept, total, True
             if (most and total >= most) or idle > 4 * PATIENCE:
                 break
+        self.U = pressed
         return kept, total, False
+
+    def _off(self, before: Floats) -> float:
+        """By how much multipliers of bounds have moved, as the distance that springs have gone, as a correlation."""
+        root = self.root[1:] if self.common else self.root
+        return float((np.abs(self.U - before) / self.springs * root).max(initial=0.0))
 
     def _reach(self, P: Floats, Y: Floats) -> Floats:
         return np.where(self.penalised, Y + self.stiff * self.A * P, 0.0)
@@ -260,9 +311,11 @@ class _Work:
     def _back(self, Q: Floats) -> Floats:
         return np.asarray(np.divide(Q, self.stiff * self.A, out=np.zeros_like(Q), where=self.penalised))
 
-    def _error(self, P: Floats, Z: Floats, Y: Floats, new: Floats) -> float:
+    def _error(self, P: Floats, Z: Floats, before: Floats, new: Floats) -> float:
         """What is left to be done, as a correlation: of the coefficients that are taken, Z, and of the gradient there."""
+        now, self.U = self.U, before
         G = np.where(self.usable, self._gradient(Z) - self.A * new, 0.0)
+        self.U = now
         off = np.divide(np.abs(G), self.length, out=np.zeros_like(G), where=self.length > 0.0)
         return float(max((np.abs(P - Z) * self.root).max(initial=0.0), off.max(initial=0.0)))
 
@@ -272,7 +325,7 @@ class _Work:
         W, Q = self._coefs(P), self._reach(P, Y)
         p = self._projected(Q)[0]
         loss = 0.5 * np.einsum("ij,ijk,ik->", W, self.H, W, optimize=True) - float(np.vdot(self.c, W))
-        loss += 0.5 * float((self.ridge * P * P).sum())
+        loss += 0.5 * float((self.ridge * P * P).sum() + (self.springs * self._beyond(W) ** 2).sum())
         return float(loss + ((p * (Q - 0.5 * p)) / self.stiff).sum())
 
     def _minimised(self, P: Floats, Y: Floats) -> tuple[Floats, int]:
@@ -284,7 +337,7 @@ class _Work:
             if left <= 0.1 * GOAL or (left <= CLOSE and left > 0.5 * settled):
                 return P, step + 1
             settled = min(left, settled)
-            way = self._step(slope, E, shares, tied)
+            way = self._step(P, slope, E, shares, tied)
             fall, t = float(np.vdot(slope, way)), 1.0
             for halvings in range(HALVINGS):
                 at = P + t * way
@@ -297,7 +350,7 @@ class _Work:
             P, value = at, new
         return P, STEPS
 
-    def _step(self, slope: Floats, E: Floats, shares: Floats, tied: np.ndarray) -> Floats:
+    def _step(self, P: Floats, slope: Floats, E: Floats, shares: Floats, tied: np.ndarray) -> Floats:
         """The Newton step: the second derivatives of a part are H_i + s A J_i A, J_i being those of the projection within
         its groups."""
         of, same = self.of, self.of[:, None] == self.of
@@ -308,9 +361,14 @@ class _Work:
             J[np.diag_indices_from(J)] += r
             weight = np.where(on, a, 0.0)
             blocks.append(J * np.outer(weight * self.stiff, weight) + np.diag(rho))
-        dead = ~self.usable
+        dead, H = ~self.usable, self.H
+        if self.box is not None:
+            H = H.copy()
+            H[:, np.arange(len(of)), np.arange(len(of))] += np.where(
+                self._beyond(self._coefs(P)) != 0.0, self.springs, 0.0
+            )
         if self.common:
-            return self._arrow(slope, blocks, dead)
+            return self._arrow(H, slope, blocks, dead)
         k = len(of)
         some = np.flatnonzero(tied.any(axis=1))
         out, M, right = np.zeros_like(slope), np.zeros((len(some), len(some))), np.zeros(len(some))
@@ -321,7 +379,7 @@ class _Work:
                 if tied[g, i]:
                     at = of == g
                     V[at, column] = (self.A[i] * E[i])[at]
-            both = _inverted(self.H[i] + J, self.least[i], dead[i], np.column_stack([slope[i], V]))
+            both = _inverted(H[i] + J, self.least[i], dead[i], np.column_stack([slope[i], V]))
             out[i] = both[:, 0]
             follow.append(both[:, 1:])
             M -= V.T @ both[:, 1:]
@@ -336,11 +394,11 @@ class _Work:
                 out[i] += F @ y
         return out
 
-    def _arrow(self, slope: Floats, blocks: list[Floats], dead: np.ndarray) -> Floats:
+    def _arrow(self, tasks: Floats, slope: Floats, blocks: list[Floats], dead: np.ndarray) -> Floats:
         out, S, right = np.zeros_like(slope), blocks[0].copy(), slope[0].copy()
         follow = []
         for i in range(self.m):
-            H = self.H[i]
+            H = tasks[i]
             both = _inverted(H + blocks[i + 1], self.least[i + 1], dead[i + 1], np.column_stack([slope[i + 1], H]))
             follow.append(both)
             S += H - H @ both[:, 1:]

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..._data.designs import Floats, Ints
+from ..._objective.box import Box
 from ..._objective.problem import Problem
 from ..lassos.bounded import BoundedLassos
 from ..lassos.lasso_solver import OVERRUN, SLID
@@ -26,6 +27,12 @@ class _Solvers:
 
     def __init__(self, of_classes: list[StackedLassos | SolvedBlocks]):
         self.of_classes = of_classes
+
+    @property
+    def forces(self) -> Floats | None:
+        """(m, d): multipliers of bounds, of all classes beside each other, where features are in groups."""
+        parts = [part for part in (getattr(one, "forces", None) for one in self.of_classes) if part is not None]
+        return np.stack(parts, axis=1).reshape(-1, parts[0].shape[1]) if parts else None
 
     @property
     def steps(self) -> int:
@@ -91,9 +98,10 @@ class _OfCommon:
                 kappa, scale = self.kappa[c::K], 2.0 / self.m
                 of_ridge = None if ridge is None else scale * ridge[c]
                 works = self.works.of(problem)[c::K]
-                blocks = BlockNorms(designs, works, kappa, scale * a[c], groups, Ball(), of_ridge)
+                box = None if problem.box is None else Box(problem.box.low[c::K], problem.box.high[c::K])
+                blocks = BlockNorms(designs, works, kappa, scale * a[c], groups, Ball(), of_ridge, box)
                 out[:], steps = blocks.run(start[c])
-                used.append(SolvedBlocks(steps, blocks.finished))
+                used.append(SolvedBlocks(steps, blocks.finished, blocks.forces))
                 continue
             made = made_grams(designs)
             grams = StackedGrams(designs, n_jobs=self.n_jobs) if made is None else MadeGrams(designs, made, self.n_jobs)

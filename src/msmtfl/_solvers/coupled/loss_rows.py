@@ -17,7 +17,7 @@ from ..lassos.grouped import GroupDescent
 from ..lassos.lasso_solver import OVERRUN
 from ..lassos.proximal_newton import LossLassos
 from ..lassos.working_set import WorkingSet
-from .around_bounds import around, forces_of, lasso_forces, within
+from .around_bounds import AroundBounds, around, forces_of, lasso_forces, within
 from .block_norms import Ball, BlockNorms, SolvedBlocks, Works
 from .coupled_rows import CoupledRows
 from .newton_around import GOES, RowsStage, mean_of_tasks
@@ -65,18 +65,31 @@ class OfRows:
         self, problem: Problem, groups: Groups, works: list[WorkingSet], penalty: RowsStage, P: Floats
     ) -> tuple[Floats, SolvedBlocks]:
         norm, ridge = penalty
-        if isinstance(norm, BlockDirty):
-            ball = Ball(np.inf if norm.separates or not norm.lam_s else norm.lam_b / norm.lam_s)
-            A = norm.lam_s * np.where(np.isfinite(norm.factors), norm.factors, 0.0).T
-            A = np.where(np.isinf(norm.factors.T), np.inf, A)
-            of_ridge = None if ridge is None else self.kappa[:, None] * ridge
-            blocks = BlockNorms(problem.designs, works, self.kappa, A, groups, ball, of_ridge)
-            W, steps = blocks.run(P)
-            return W, SolvedBlocks(steps, blocks.finished)
+        if isinstance(norm, BlockDirty) or (problem.box is not None and problem.m == 1):
+            return self._of_lengths(problem, groups, works, penalty, P)
+        if problem.box is not None:  # a norm of all tasks together
+            around_box = AroundBounds(problem, self)
+            around_box.last = P.copy()
+            W, steps = around_box.solve(penalty)
+            return W, SolvedBlocks(steps, around_box.finished, around_box.forces)
         designs = [ridged(one, None if ridge is None else ridge[i]) for i, one in enumerate(problem.designs)]
         descent = GroupDescent(designs, works, np.ascontiguousarray(norm.factors.T), groups, self.kappa)
         W, steps, finished = descent.run(P, STEPS)
         return W, SolvedBlocks(steps, finished)
+
+    def _of_lengths(
+        self, problem: Problem, groups: Groups, works: list[WorkingSet], penalty: RowsStage, P: Floats
+    ) -> tuple[Floats, SolvedBlocks]:
+        """The same where the norm is one of lengths within tasks."""
+        norm, ridge = penalty
+        ball, A = Ball(), np.ascontiguousarray(norm.factors.T)
+        if isinstance(norm, BlockDirty):
+            ball = Ball(np.inf if norm.separates or not norm.lam_s else norm.lam_b / norm.lam_s)
+            A = np.where(np.isinf(A), np.inf, norm.lam_s * np.where(np.isinf(A), 0.0, A))
+        of_ridge = None if ridge is None else self.kappa[:, None] * ridge
+        blocks = BlockNorms(problem.designs, works, self.kappa, A, groups, ball, of_ridge, problem.box)
+        W, steps = blocks.run(P)
+        return W, SolvedBlocks(steps, blocks.finished, blocks.forces)
 
 
 class LossRows:
