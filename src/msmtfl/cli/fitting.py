@@ -237,7 +237,12 @@ def fit(
             if not (family.classifies or survival) and (loss is None or loss_named(loss).least < 0.0):
                 warn_of_classes(training.y, column)
             warn_of_exposure(exposure, survival or (not family.classifies and loss_named(loss or "squared").linear))
-        said: dict[str, Any] = {"positive": positive, "bounds": bounds, "groups": groups or [], "one_hot_groups": one_hot_groups}
+        said: dict[str, Any] = {
+            "positive": positive,
+            "bounds": bounds,
+            "groups": groups or [],
+            "one_hot_groups": one_hot_groups,
+        }
         estimator.set_params(**said_of_columns(estimator, training.columns, **said))
         began = time.perf_counter()
         training.fit(estimator, searches)
