@@ -215,5 +215,11 @@ def test_what_is_refused():
         fitted(frame.assign(**{"city=rome": 1.0}), y)
     with pytest.raises(ValueError, match="'city', 'kind' are categorical: statistics of batches need numbers"):
         Moments.from_batches([(frame.drop(columns="school"), y, frame["school"])])
-    with pytest.raises(ValueError, match=r"categorical columns\) and bounds"):
-        fitted(frame, y, positive=True)
+
+
+def test_categories_beside_bounds():
+    frame, y = table()
+    model = fitted(frame, y, positive=True)
+    assert model.coef_.any()
+    assert (model.coef_ >= 0.0).all()
+    assert model.dual_gap_ <= 1e-10

@@ -11,12 +11,17 @@ from msmtfl import (
     L12MTLCV,
     MSMTFL,
     MSMTFLCV,
+    DirtyMTL,
+    DirtyMTLClassifier,
+    DirtyMTLCV,
     L12MTLClassifier,
     LassoMTL,
     LassoMTLCV,
     Moments,
     MSMTFLClassifier,
     MSMTFLClassifierCV,
+    SharedMTL,
+    SharedMTLCV,
     regularization_surface,
 )
 from msmtfl._data.tasks import read_training
@@ -138,18 +143,130 @@ def test_small_group_lassos_meet_their_conditions(seed):
             assert np.linalg.norm(R[counts] / A[counts]) <= 1.0 + 1e-12
 
 
+def test_common_values_and_deviations_are_those_of_proximal_gradients():
+    X, y, task = made(1)
+    common, deviation = 0.35, 0.25
+    model = SharedMTL(common, deviation, theta=np.inf, feature_groups=NAMES, fit_intercept=False).fit(X, y, task=task)
+    parts = [(X[task == label], y[task == label]) for label in "uvw"]
+    blocks = [g + D * part for part in range(M + 1) for g in GROUPS]
+    a = [lam * np.sqrt(len(g)) for lam in (common, *[deviation] * M) for g in GROUPS]
+
+    def loss(v):
+        P = v.reshape(M + 1, D)
+        return sum(((t - Z @ (P[0] + w)) ** 2).sum() for (Z, t), w in zip(parts, P[1:], strict=True)) / (M * N)
+
+    def gradient(v):
+        P = v.reshape(M + 1, D)
+        of_tasks = [2.0 * Z.T @ (Z @ (P[0] + w) - t) / (M * N) for (Z, t), w in zip(parts, P[1:], strict=True)]
+        return np.concatenate([sum(of_tasks), *of_tasks])
+
+    step = M * N / (2.0 * (M + 1) * max(np.linalg.norm(Z, 2) for Z, _ in parts) ** 2)
+    peer = by_descent(loss, gradient, step, blocks, a, (M + 1) * D, steps=3000)
+    assert model.coef_common_.any()
+    assert model.coef_deviation_.any()
+    assert together(model.coef_common_)
+    assert together(model.coef_deviation_)
+    assert model.objective_ <= peer + 1e-12
+    assert model.objective_ >= peer - 1e-8
+    assert model.dual_gap_ <= 1e-12
+
+
+def of_dirty(W, lam_s, lam_b, norms):
+    """The least that S and B with S + B = W cost, for the norms (groups, m) of W: lam_s times the largest of them."""
+    q, out = lam_b / lam_s, 0.0
+    for row in -np.sort(-norms, axis=1):
+        out += lam_s * float((row * np.clip(q - np.arange(len(row)), 0.0, 1.0)).sum())
+    return out
+
+
+@pytest.mark.parametrize("q", [1.0, 1.6, 2.0])
+def test_no_point_near_a_dirty_model_is_better(q):
+    X, y, task = made(2)
+    lam_s = 0.25
+    model = DirtyMTL(lam_s, q * lam_s, feature_groups=NAMES, fit_intercept=False).fit(X, y, task=task)
+    rng = np.random.default_rng(0)
+    assert model.dual_gap_ <= 1e-12
+    assert model.certificate_.unique
+    W = model.coef_.copy()
+
+    def value(W):
+        loss = sum(((y[task == t] - X[task == t] @ w) ** 2).sum() for t, w in zip("uvw", W, strict=True)) / (M * N)
+        norms = np.array([[np.sqrt(len(g)) * np.linalg.norm(w[g]) for w in W] for g in GROUPS])
+        return loss + of_dirty(W, lam_s, q * lam_s, norms)
+
+    assert value(W) == pytest.approx(model.objective_, rel=1e-12)
+    for size in (1e-6, 1e-4, 1e-2):
+        for _ in range(50):
+            step = rng.standard_normal(W.shape) * (W != 0 if rng.random() < 0.5 else 1.0)
+            assert value(W + size * step) >= model.objective_ - 1e-14
+    np.testing.assert_allclose(model.coef_specific_ + model.coef_shared_, W, rtol=0, atol=1e-15)
+    S, B = model.coef_specific_, model.coef_shared_
+    parts = [np.sqrt(len(g)) * np.array([[np.linalg.norm(w[g]) for w in P] for P in (S, B)]) for g in GROUPS]
+    cost = sum(lam_s * of_s.sum() + q * lam_s * of_b.max() for of_s, of_b in parts)
+    norms = np.array([[np.sqrt(len(g)) * np.linalg.norm(w[g]) for w in W] for g in GROUPS])
+    assert cost == pytest.approx(of_dirty(W, lam_s, q * lam_s, norms), rel=1e-10)
+
+
+def test_dirty_that_separates_is_the_lasso():
+    X, y, task = made(4)
+    dirty = DirtyMTL(0.1, 0.31, feature_groups=NAMES).fit(X, y, task=task)
+    lasso = LassoMTL(0.1, feature_groups=NAMES).fit(X, y, task=task)
+    np.testing.assert_allclose(dirty.coef_, lasso.coef_, rtol=0, atol=1e-10)
+    assert not dirty.coef_shared_.any()
+
+
+FAMILIES = {
+    "lasso": lambda s, **options: MSMTFL(0.3 * s, np.inf, **options),
+    "l12": lambda s, **options: L12MTL(0.5 * s, **options),
+    "dirty": lambda s, **options: DirtyMTL(0.25 * s, 0.4 * s, **options),
+    "shared": lambda s, **options: SharedMTL(0.7 * s, 0.5 * s, theta=np.inf, **options),
+}
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.6])
 @pytest.mark.parametrize("intercepts", ["task", "shrunk", "common"])
 @pytest.mark.parametrize("loss", ["squared", "huber", "poisson"])
-def test_losses_intercepts_and_ridges_are_certified(loss, intercepts, l1_ratio):
+@pytest.mark.sampled(3)
+def test_losses_intercepts_and_ridges_are_certified(loss, intercepts, l1_ratio, family):
     X, y, task = made(2)
     y = np.rint(np.exp(np.clip(y / 2, -2, 2))) if loss == "poisson" else y
     options = {"loss": loss, "intercepts": intercepts, "feature_groups": NAMES, "l1_ratio": l1_ratio}
-    for model in (MSMTFL(0.3, np.inf, **options), L12MTL(0.5, **options)):
-        model.fit(X, y, task=task)
-        assert model.dual_gap_ <= 1e-9
-        assert together(model.coef_)
-        assert not model.coef_.all()
+    model = FAMILIES[family](1.0, **options).fit(X, y, task=task)
+    assert model.dual_gap_ <= 1e-9
+    assert together(model.coef_)
+    assert not model.coef_.all()
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_bounds_beside_groups(loss, family):
+    X, y, task = made(3)
+    y = np.rint(np.exp(np.clip(y / 2, -2, 2))) if loss == "poisson" else y
+    model = FAMILIES[family](0.2, loss=loss, feature_groups=NAMES)
+    wide = model.set_params(bounds=(-50.0, 50.0)).fit(X, y, task=task).coef_
+    most = 0.5 * np.abs(wide).max()
+    low, high = np.full(D, -most), np.full(D, most)
+    low[2:5], high[1] = 0.0, np.inf
+    np.testing.assert_allclose(model.set_params(bounds=None).fit(X, y, task=task).coef_, wide, rtol=0, atol=1e-8)
+    model.set_params(bounds=(low, high)).fit(X, y, task=task)
+    assert model.dual_gap_ <= 1e-9
+    assert (model.coef_ >= low).all()
+    assert (model.coef_ <= high).all()
+    assert (np.abs(model.coef_) == most).any()
+    assert not np.allclose(model.coef_, wide)
+    value, rng, best = model.objective_, np.random.default_rng(0), []
+    if loss == "squared" and family == "lasso":
+        for size in (1e-5, 1e-3, 1e-1):
+            for _ in range(30):
+                W = np.clip(model.coef_ + size * rng.standard_normal((M, D)) * (model.coef_ != 0.0), low, high)
+                loss_of = sum(np.var(y[task == t] - X[task == t] @ w) for t, w in zip("uvw", W, strict=True)) / M
+                best.append(loss_of + 0.06 * sum(np.sqrt(len(g)) * np.linalg.norm(w[g]) for g in GROUPS for w in W))
+        assert min(best) >= value - 1e-14
+    if family in ("lasso", "l12"):
+        signs = model.set_params(bounds=(0.0, np.inf)).fit(X, y, task=task).coef_.copy()
+        again = model.set_params(bounds=None, positive=True).fit(X, y, task=task).coef_
+        np.testing.assert_array_equal(signs, again)
 
 
 def test_a_certificate_notices_what_is_not_optimal_and_is_never_negative():
@@ -177,7 +294,8 @@ def test_a_certificate_notices_what_is_not_optimal_and_is_never_negative():
 def test_groups_of_one_column_change_nothing():
     X, y, task = made(4)
     for groups in (ONE_BY_ONE, {f"g{j}": [j] for j in range(D)}, {}):
-        for one in (MSMTFL(0.1, 0.5), LassoMTL(0.1), L12MTL(0.1), MSMTFLCV(cv=2, lams=5)):
+        models = MSMTFL(0.1, 0.5), LassoMTL(0.1), L12MTL(0.1), DirtyMTL(0.1, 0.2), SharedMTL(0.2, 0.1)
+        for one in (*models, MSMTFLCV(cv=2, lams=5)):
             plain = one.fit(X, y, task=task).coef_
             assert np.array_equal(plain, one.set_params(feature_groups=groups).fit(X, y, task=task).coef_)
     one = MSMTFL(0.1, 0.5, feature_groups=NAMES).fit(X, y, task=task)
@@ -188,12 +306,24 @@ def test_groups_of_one_column_change_nothing():
 
 def test_lam_max_is_where_the_first_group_enters():
     X, y, task = made(5)
-    for model in (LassoMTL(1.0, feature_groups=NAMES), L12MTL(1.0, feature_groups=NAMES)):
+    for model in (LassoMTL(1.0), L12MTL(1.0)):
+        model.set_params(feature_groups=NAMES)
         top = model.fit(X, y, task=task).lam_max_
         assert not model.set_params(lam=top * (1.0 + 1e-9)).fit(X, y, task=task).coef_.any()
         W = model.set_params(lam=top * 0.99).fit(X, y, task=task).coef_
         assert together(W)
         assert W.any()
+    for model, names in (
+        (DirtyMTL(0.5, 1.0), ("lam_s", "lam_b")),
+        (SharedMTL(np.sqrt(M), 1.0), ("lam_common", "lam_deviation")),
+    ):
+        shares = [getattr(model, name) for name in names]
+        unit = shares[1]
+        top = model.set_params(feature_groups=NAMES).fit(X, y, task=task).lam_max_
+        top = top / unit if isinstance(model, DirtyMTL) else top / (shares[0] if top > 2.0 * unit else unit)
+        for share, any_ in ((1.0 + 1e-9, False), (0.99, True)):
+            model.set_params(**{name: share * top * one for name, one in zip(names, shares, strict=True)})
+            assert model.fit(X, y, task=task).coef_.any() == any_
 
 
 def test_points_of_a_surface_are_fits():
@@ -239,6 +369,10 @@ def test_degrees_are_those_of_divergences(kind):
         LassoMTLCV(cv=2, lams=6),
         L12MTLCV(cv=2, lams=6),
         L12MTLCV(cv=2, lams=6, loss="poisson"),
+        DirtyMTLCV(cv=2, lams=4, ratios=[0.5, 0.9]),
+        DirtyMTLCV(cv=2, lams=[0.5, 0.2], ratios=[0.5], loss="poisson", l1_ratio=0.5),
+        SharedMTLCV(cv=2, lams=4, ratios=[1.0]),
+        SharedMTLCV(cv=2, lams=3, ratios=[1.0], loss="huber", theta_ratios=[np.inf], relax=True),
     ],
     ids=str,
 )
@@ -254,7 +388,14 @@ def test_searches(model):
 
 
 @pytest.mark.parametrize(
-    "model", [MSMTFLClassifier(0.05, np.inf), MSMTFLClassifierCV(cv=2, lams=4), L12MTLClassifier(0.05)], ids=str
+    "model",
+    [
+        MSMTFLClassifier(0.05, np.inf),
+        MSMTFLClassifierCV(cv=2, lams=4),
+        L12MTLClassifier(0.05),
+        DirtyMTLClassifier(0.03, 0.05),
+    ],
+    ids=str,
 )
 def test_classifiers(model):
     X, y, task = made(9, 60)
@@ -324,12 +465,9 @@ def test_groups_that_make_no_sense(groups, message):
 
 def test_what_groups_do_not_go_with():
     X, y, task = made()
-    for options in ({"bounds": (-1, 1)}, {"positive": True}):
-        with pytest.raises(ValueError, match="do not go together"):
-            MSMTFL(feature_groups=NAMES, **options).fit(X, y, task=task)
     for model in (MSMTFL(lam_entry=0.1, feature_groups=NAMES), MSMTFLCV(entry_shares=[0, 0.5], feature_groups=NAMES)):
         with pytest.raises(ValueError, match="single coefficients"):
             model.fit(X, y, task=task)
-    for name in ("DirtyMTL", "SharedMTLCV", "PartialPooling", "PretrainedMTL", "DirtyMTLClassifier"):
+    for name in ("PartialPooling", "PretrainedMTL", "RobustMTL", "NestedMTL"):
         with pytest.raises(ValueError, match=f"feature_groups are not known to {name}"):
             getattr(msmtfl, name)(feature_groups=NAMES).fit(X, (y > 0) * 1, task=task)

@@ -205,6 +205,7 @@ SLOW = pytest.mark.slow
 # Of every script: its smallest size, something that it then prints, and what it cannot do without. FOLDER is a new one.
 SMALLEST = [
     pytest.param("groups.py", "--problems 0 --sets 1", "orthonormal", "", marks=SLOW),
+    pytest.param("groups.py", "--problems 1 --sets 0 --only dirty", "| 1 of 1 |", "cvxpy", marks=SLOW),
     pytest.param("categories.py", "--rows 400 --levels 40 --columns 5 --tasks 2", "variables used", ""),
     pytest.param("chosen_points.py", "--data-sets 1 --searches LassoMTLCV --out FOLDER/rows", "| LassoMTLCV | 1 |", ""),
     pytest.param("cluster.py", "--features 60 --tasks 2", "scores differ by", "distributed", marks=SLOW),

@@ -365,6 +365,15 @@ def refuse_bounds(model: Any, problem: Problem) -> None:
         )
 
 
+def refuse_groups(model: Any, problem: Problem) -> None:
+    """An error where a norm of groups in all tasks is to be minimised for one more."""
+    if problem.groups is not None:
+        raise ValueError(
+            f"{type(model).__name__} with groups of features takes no task beside those that it was fitted to: fit again "
+            "with the new task, or take MSMTFL or SharedMTL, which do."
+        )
+
+
 def refuse_more_classes(model: Any) -> None:
     """An error where a norm would couple the classes of the new task."""
     classes = getattr(model, "classes_", ())

@@ -63,7 +63,8 @@ LEVELS = ("common_level_", "level_at_", "level_ridge_")  # attributes of models 
 
 NO_GROUPS = (
     "feature_groups are not known to {}: its coefficients are sums of parts, or have no penalty that leaves any out. "
-    "MSMTFL, LassoMTL, MSMTFLClassifier and L12MTL (and their searches) take groups; or leave feature_groups=None."
+    "MSMTFL, LassoMTL, L12MTL, DirtyMTL and SharedMTL (and their searches and classifiers) take groups; or leave "
+    "feature_groups=None."
 )
 
 

@@ -27,7 +27,6 @@ class CoupledFit(AddTaskMixin):
     """One fit of a row-coupled model, with any loss. A model says which penalty (`_penalty`)."""
 
     _of_several = "which of them is returned depends on the start"
-    _grouped = False
 
     def _penalty(self, problem: Problem) -> tuple[Penalty, float]:
         """The penalty, and the largest of its kind that leaves anything but zeros."""
@@ -87,7 +86,9 @@ def coupled_coef(model: Any, part: Problem) -> Floats:
     rows = rows_for(part)
     if hasattr(model, "lam_b_"):
         rows.at(model.lam_s_)
-        return np.asarray(rows.solve(Dirty(model.lam_s_, model.lam_b_, part.factors, part.l1_ratio).norm)[0])
+        return np.asarray(
+            rows.solve(Dirty(model.lam_s_, model.lam_b_, part.factors, part.l1_ratio, part.groups).norm)[0]
+        )
     rows.at(model.lam_)
     shape = read_shape(getattr(model, "penalty", "capped"))
     more: dict[str, Any] = {"l1_ratio": part.l1_ratio, "groups": part.groups}
@@ -110,7 +111,6 @@ class CoupledGrid(GridSearch, AddTaskMixin):
     _step = "points"
     _structure = ROWS
     _of_several = CoupledFit._of_several
-    _grouped = False
 
     def _separates(self) -> bool:
         return separated(self)

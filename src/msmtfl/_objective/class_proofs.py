@@ -9,7 +9,7 @@ import numpy as np
 
 from .._data.designs import Floats
 from .certificates import RowCertificate
-from .common_penalty import SharedNorm
+from .common_penalty import SharedBlocks, SharedNorm
 from .pooling import PoolingRidge, certify_pooling, certify_ridges
 from .row_certificates import certify_rows, row_violation
 
@@ -59,7 +59,8 @@ def certify_common_ridges(
 
     def of_class(c: int) -> RowCertificate:
         point = np.ascontiguousarray(parts[:, c]).ravel()
-        return certify_ridges(designs[c::classes], point, A[:, c], R[:, c], scale[c::classes])
+        groups = norm.groups.on(np.arange(A.shape[2])) if isinstance(norm, SharedBlocks) else None
+        return certify_ridges(designs[c::classes], point, A[:, c], R[:, c], scale[c::classes], groups)
 
     return of_every_class(designs, classes, of_class)
 

@@ -8,13 +8,14 @@ penalty is a norm of every row of W, `SharedNorm`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from .._data.designs import Floats, Ints
+from .groups import Groups, OfGroups
 from .penalties import bent
 from .row_norms import OfRows, counted
 
@@ -87,10 +88,48 @@ class SharedNorm(OfRows):
     def of_rows(self, rows: Ints) -> SharedNorm:
         return SharedNorm(self.a[rows], self.c[rows], self.factors[rows])
 
+    def at(self, P: Floats) -> SharedNorm:
+        """The norm with what the common part of P (p,) says of it."""
+        return self
+
     def of_class(self, c: int, classes: int) -> SharedNorm:
         """The norm of a class alone, whose losses count as many times as there are classes."""
         part = self.of_rows(np.arange(len(self.c)).reshape(classes, -1)[c])
         return SharedNorm(classes * part.a, classes * part.c, part.factors)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedBlocks(OfGroups, SharedNorm):
+    """What `SharedNorm` is of rows, of groups: c |(s b)_g|_2 + a sum_i |(f (w_i - b))_g|_2 for every group g, c and a being
+    weights (d,) that hold s. The best b of groups has no closed form: `common` (d,) is one that a solver has found, and
+    values are those with it, which are never below the norm's."""
+
+    groups: Groups
+    common_part: Floats
+
+    def values(self, W: Floats) -> Floats:
+        b = self.common_part[:, None]
+        apart = np.multiply(self.deviation, W - b, out=np.zeros_like(W), where=b != W)
+        together = np.multiply(self.c[:, None], b, out=np.zeros_like(b), where=b != 0.0)
+        return np.asarray(self.groups.lengths(together)[:, 0] + self.groups.lengths(apart).sum(axis=1))
+
+    def dual(self, G: Floats) -> Floats:
+        G = np.where(self.deviation > 0.0, G, 0.0)
+        apart = self.groups.lengths(np.divide(G, self.deviation, out=np.zeros_like(G), where=self.deviation > 0.0))
+        total, c = G.sum(axis=1, keepdims=True), self.c[:, None]
+        together = self.groups.lengths(np.divide(total, c, out=np.zeros_like(total), where=c > 0.0))
+        return np.asarray(np.maximum(apart.max(axis=1, initial=0.0), together[:, 0]))
+
+    def at(self, P: Floats) -> SharedBlocks:
+        return replace(self, common_part=P.ravel()[: len(self.c)])
+
+    def of_rows(self, rows: Ints) -> SharedBlocks:
+        of_rows = self.a[rows], self.c[rows], self.factors[rows]
+        return SharedBlocks(*of_rows, self.groups.on(rows), self.common_part[rows])
+
+    def of_class(self, c: int, classes: int) -> SharedBlocks:
+        part = self.of_rows(np.arange(len(self.c)).reshape(classes, -1)[c])
+        return replace(part, a=classes * part.a, c=classes * part.c)
 
 
 def common_weights(lam: float, scales: Floats) -> Floats:
@@ -124,7 +163,8 @@ class CappedDeviations:
 
     Of several classes, each against the rest, features of each count by themselves: d is that of all classes together.
     factors f is (d, m), scales s is (d,); inf excludes a feature, 0 leaves it un-penalised (in V; b is 0). With an l1_ratio
-    below 1 these norms have that share of the strengths, and the rest is a ridge (`ridge`).
+    below 1 these norms have that share of the strengths, and the rest is a ridge (`ridge`). With groups of features the
+    sizes of b_j and v_ji are l2 norms of the features of a group, whose factors and scales hold the root of its size.
     """
 
     structure: ClassVar[str] = "common"
@@ -136,6 +176,7 @@ class CappedDeviations:
     scales: Floats
     l1_ratio: float = 1.0
     classes: int = 1
+    groups: Groups | None = field(default=None, kw_only=True)  # of the features of all classes, if there are any
 
     @property
     def convex(self) -> bool:
@@ -151,12 +192,20 @@ class CappedDeviations:
         parts = P.reshape(-1, len(self.scales))
         return parts[0], parts[1:].T
 
+    def norms(self, P: Floats) -> Floats:
+        """(groups,): the norms h of the deviations of all groups; of all rows, where there are none."""
+        sizes = counted(self.factors) * np.abs(self.parts(P)[1])
+        return np.asarray((sizes if self.groups is None else self.groups.lengths(sizes)).sum(axis=1))
+
     def row_norms(self, P: Floats) -> Floats:
-        return np.asarray((counted(self.factors) * np.abs(self.parts(P)[1])).sum(axis=1))
+        """(d,): of a row in a group, the group's."""
+        norms = self.norms(P)
+        return norms if self.groups is None else norms[self.groups.of]
 
     def value(self, P: Floats) -> float:
-        common = _times(common_weights(self._left(self.lam_common), self.scales), self.parts(P)[0]).sum()
-        capped = np.minimum(self.row_norms(P), self.theta)
+        sizes = _times(common_weights(self._left(self.lam_common), self.scales), self.parts(P)[0])
+        common = sizes.sum() if self.groups is None else self.groups.lengths(sizes[:, None]).sum()
+        capped = np.minimum(self.norms(P), self.theta)
         return float(common + _times(np.full_like(capped, self._left(self.lam_deviation)), capped).sum())
 
     def _left(self, lam: float) -> float:
@@ -169,6 +218,8 @@ class CappedDeviations:
         if self.l1_ratio == 1.0:
             return None
         of_b, of_v = counted(self.scales), counted(self.factors)
+        if self.groups is not None:  # a ridge is one of single coefficients
+            of_b, of_v = of_b / self.groups.scale, of_v / self.groups.scale[:, None]
         common, deviation = (0.0 if np.isinf(lam) else lam for lam in (self.lam_common, self.lam_deviation))
         return np.asarray(
             0.5
@@ -198,7 +249,8 @@ class CappedDeviations:
         a = np.full(len(self.scales), self._left(self.lam_deviation))
         if pattern.size:
             a[pattern[0].astype(np.intp)] = 0.0
-        return SharedNorm(a, common_weights(self._left(self.lam_common), self.scales), self.factors)
+        known = a, common_weights(self._left(self.lam_common), self.scales), self.factors
+        return SharedNorm(*known) if self.groups is None else SharedBlocks(*known, self.groups, np.zeros(len(a)))
 
     def free_rows(self, pattern: np.ndarray) -> Ints:
         if pattern.size == 0:

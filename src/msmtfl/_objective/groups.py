@@ -17,7 +17,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._data.designs import Floats, Ints
-from .row_norms import OfBlocks, lengths
+from .box import Box, outwards
+from .row_norms import DirtyNorm, OfBlocks, lengths, over
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +75,11 @@ class Groups:
         unit = np.where((top > 0.0) & np.isfinite(top), top, 1.0)
         return np.asarray(unit * np.sqrt(self.sums((M / unit[self.of]) ** 2)))
 
+    def tiled(self, times: int) -> Groups:
+        """Those of features that stand beside each other several times: of parts, or of classes."""
+        of = (self.of + self.count * np.arange(times)[:, None]).ravel()
+        return self if times == 1 else Groups(of, self.names * times, self.one_hot * times)
+
     def norm(self, a: Floats, factors: Floats) -> BlockNorm:
         """a_g |(f W)_g|_2 over groups g and all tasks; a (d,) is the same for all features of a group, f is (d, m)."""
         excluded = np.isinf(factors)
@@ -95,14 +101,47 @@ class Groups:
         return Groups(of.ravel(), names, one_hot)
 
 
+@dataclass(frozen=True, eq=False)
+class BoundedGroups:
+    """Groups of the features of one task, whose coefficients have bounds (d,)."""
+
+    groups: Groups
+    box: Box
+
+    def forces(self, w: Floats, a: Floats, gradient: Floats) -> Floats:
+        """(d,): those with which bounds press w, weights being a and the gradient minus that of the loss. In a group that is
+        not 0 each of them is what is left of the gradient; in others they are what gradients are too large by."""
+        A = np.where(np.isfinite(a), a, 0.0)
+        norms = self.groups.lengths((A * w)[:, None])[self.groups.of, 0]
+        bent = np.divide(A**2 * w, norms, out=np.zeros_like(w), where=norms > 0.0)
+        short = np.where((norms > 0.0) | (A == 0.0), bent - gradient, -outwards(self.box, gradient))
+        held = ((short > 0.0) & (self.box.low == w)) | ((short < 0.0) & (self.box.high == w))
+        return np.where(held & np.isfinite(a), short, 0.0)
+
+
 def groups_named(names: Sequence[str]) -> Groups:
     """Groups from the name of every feature's group, in the order in which they come."""
     number = {name: g for g, name in enumerate(dict.fromkeys(names))}
     return Groups(np.array([number[name] for name in names], dtype=np.intp), tuple(number))
 
 
+class OfGroups(OfBlocks):
+    """The blocks are groups of rows."""
+
+    groups: Groups
+
+    def sums_that_are_fixed(self) -> list[Ints]:
+        return self.groups.levels
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(values[self.groups.of][:, None])
+
+    def total(self, M: np.ndarray) -> Floats:
+        return np.asarray(self.groups.sums(M.astype(np.float64)).sum(axis=1))
+
+
 @dataclass(frozen=True, eq=False)
-class BlockNorm(OfBlocks):
+class BlockNorm(OfGroups):
     """sum_g |(A W)_g|_2 over groups g and all tasks; A (d, m) >= 0: 0 leaves an entry un-penalised, inf excludes it."""
 
     factors: Floats
@@ -130,11 +169,49 @@ class BlockNorm(OfBlocks):
     def of_rows(self, rows: Ints) -> BlockNorm:
         return BlockNorm(self.factors[rows], self.groups.on(rows))
 
-    def sums_that_are_fixed(self) -> list[Ints]:
-        return self.groups.levels
 
-    def spread(self, values: np.ndarray) -> np.ndarray:
-        return np.asarray(values[self.groups.of][:, None])
+@dataclass(frozen=True, eq=False)
+class BlockDirty(OfGroups):
+    """What `DirtyNorm` is of the sizes of entries, of the lengths of groups within tasks: min over W = S + B of
+    sum_g  lam_s sum_i |(f s_i)_g|_2 + lam_b max_i |(f b_i)_g|_2."""
 
-    def total(self, M: np.ndarray) -> Floats:
-        return np.asarray(self.groups.sums(M.astype(np.float64)).sum(axis=1))
+    lam_s: float
+    lam_b: float
+    factors: Floats
+    groups: Groups
+
+    @property
+    def _of_lengths(self) -> DirtyNorm:
+        return DirtyNorm(self.lam_s, self.lam_b, np.ones((self.groups.count, self.factors.shape[1])))
+
+    def _lengths(self, W: Floats) -> Floats:
+        """(groups, m)"""
+        return self.groups.lengths(np.where(np.isfinite(self.factors), self.factors, 0.0) * W)
+
+    def values(self, W: Floats) -> Floats:
+        return self._of_lengths.values(self._lengths(W))
+
+    def value(self, W: Floats) -> float:
+        return float(self.values(W).sum())
+
+    def dual(self, G: Floats) -> Floats:
+        return self._of_lengths.dual(self.groups.lengths(over(G, self.factors)))
+
+    def free(self) -> np.ndarray:
+        out: np.ndarray = (self.factors == 0.0) | ((self.lam_s == 0.0) & np.isfinite(self.factors))
+        return out
+
+    @property
+    def separates(self) -> bool:
+        """Whether every task has a norm of its own."""
+        return self._of_lengths.separates
+
+    def split(self, W: Floats) -> tuple[Floats, Floats]:
+        """S and B (d, m): the group of a task is clipped in its direction (see `DirtyNorm`)."""
+        sizes = self._lengths(W)
+        share = np.divide(self._of_lengths.split(sizes)[1], sizes, out=np.zeros_like(sizes), where=sizes > 0.0)
+        B = np.where((self.factors > 0.0) & np.isfinite(self.factors), share[self.groups.of] * W, 0.0)
+        return W - B, B
+
+    def of_rows(self, rows: Ints) -> BlockDirty:
+        return BlockDirty(self.lam_s, self.lam_b, self.factors[rows], self.groups.on(rows))

@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .groups import Groups
+from .groups import BlockDirty, Groups
 from .row_norms import DirtyNorm, GroupNorm, RowNorm, counted, excludes, lengths
 from .shapes import CAPPED, Shape
 
@@ -229,22 +229,29 @@ class Dirty:
     lam_b: float
     factors: Floats
     l1_ratio: float = 1.0
+    groups: Groups | None = None
     convex = True
 
     @cached_property
-    def norm(self) -> DirtyNorm:
-        return DirtyNorm(self.l1_ratio * self.lam_s, self.l1_ratio * self.lam_b, self.factors)
+    def norm(self) -> DirtyNorm | BlockDirty:
+        strengths = self.l1_ratio * self.lam_s, self.l1_ratio * self.lam_b
+        if self.groups is not None:
+            return BlockDirty(*strengths, self.factors, self.groups)
+        return DirtyNorm(*strengths, self.factors)
 
     def value(self, W: Floats) -> float:
         return self.norm.value(W)
 
     def row_norms(self, W: Floats) -> Floats:
-        return np.asarray((counted(self.factors) * np.abs(W)).sum(axis=1))
+        sizes = counted(self.factors) * np.abs(W)
+        if self.groups is not None:
+            sizes = self.groups.lengths(sizes)[self.groups.of]
+        return np.asarray(sizes.sum(axis=1))
 
     def pattern(self, W: Floats) -> np.ndarray:
         return np.empty((2, 0))
 
-    def weights(self, pattern: np.ndarray) -> DirtyNorm:
+    def weights(self, pattern: np.ndarray) -> DirtyNorm | BlockDirty:
         return self.norm
 
     def row_slopes(self, pattern: np.ndarray) -> Floats:

@@ -17,6 +17,7 @@ import numpy as np
 from .._data.designs import NONE, Floats, Ints, with_rows
 from .certificates import CERTAIN, FAR, RowCertificate, full_rank, ridge_slack
 from .dual_points import Doubt, over_unit, vacuous
+from .groups import Groups
 from .penalties import bent
 from .pressed import slack_of, unpressed
 from .row_norms import counted
@@ -116,17 +117,20 @@ def certify_pooling(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) ->
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def certify_ridges(designs: Sequence[Any], P: Floats, A: Floats, ridge: Floats, scale: Floats) -> RowCertificate:
+def certify_ridges(
+    designs: Sequence[Any], P: Floats, A: Floats, ridge: Floats, scale: Floats, groups: Groups | None = None
+) -> RowCertificate:
     """Gap and optimality of P (p,) for losses times `scale` (m,), with weights A of an l1 norm and ridges ((m + 1, d) each,
-    in the same sums) in b and V; where one of them is inf, P is 0. What has neither is looked for within FAR."""
+    in the same sums) in b and V; where one of them is inf, P is 0. What has neither is looked for within FAR. With groups
+    of features the norm is the length of a group, in b and in every v_i."""
     none = (NONE,) * len(designs)
     if any(vacuous(design) for design in designs):
         return RowCertificate(float("inf"), float("inf"), False, none, Doubt("underflow"))
     belongs = np.column_stack([np.ones(len(designs), dtype=bool), np.eye(len(designs), dtype=bool)])
     moves = OpenMoves(designs, scale, (ridge == 0.0) & (A == 0.0), belongs, ridge)
-    gap, exact, kkt = _gap(designs, P, A, ridge, scale, moves)
+    gap, exact, kkt = _gap(designs, P, A, ridge, scale, moves, groups)
     if gap > CERTAIN and not of_losses(designs) and any(design.target is None for design in designs):
-        again = _gap([with_rows(design) for design in designs], P, A, ridge, scale, moves)
+        again = _gap([with_rows(design) for design in designs], P, A, ridge, scale, moves, groups)
         if again[0] < gap:
             gap, exact, kkt = again
     doubt = None if gap <= CERTAIN else Doubt("rounding" if exact <= 0.1 * gap else "far")
@@ -134,7 +138,13 @@ def certify_ridges(designs: Sequence[Any], P: Floats, A: Floats, ridge: Floats, 
 
 
 def _gap(
-    designs: Sequence[Any], P: Floats, A: Floats, strengths: Floats, scale: Floats, moves: OpenMoves
+    designs: Sequence[Any],
+    P: Floats,
+    A: Floats,
+    strengths: Floats,
+    scale: Floats,
+    moves: OpenMoves,
+    groups: Groups | None = None,
 ) -> tuple[float, float, float]:
     """The relative gap, what it would be without rounding, and the largest violation of the optimality conditions as a
     correlation."""
@@ -152,7 +162,11 @@ def _gap(
     ridge, bound = np.where(fixed, 0.0, strengths), np.where(fixed, 0.0, A)
     slopes = np.where(fixed, 0.0, np.vstack([gradients.sum(axis=0), gradients]) - ridge * parts)
     hidden = np.where(fixed, 0.0, np.vstack([noise.sum(axis=0), noise]))
-    error = np.where(parts != 0.0, np.abs(slopes - bound * np.sign(parts)), np.maximum(np.abs(slopes) - bound, 0.0))
+    if groups is None:
+        error = np.where(parts != 0.0, np.abs(slopes - bound * np.sign(parts)), np.maximum(np.abs(slopes) - bound, 0.0))
+        norm = float((bound * np.abs(parts)).sum())
+    else:
+        error, norm = group_errors(parts, bound, slopes, groups), float(groups.lengths((bound * parts).T).sum())
     unit = float(2.0 * sum(s * task.unit for s, task in zip(scale, tasks, strict=True)))
     # coefficients may be 0 though the best ones are not: what a column alone would need to fit all there is counts, too
     length = np.sqrt(np.vstack([squares.sum(axis=0), squares]))
@@ -161,7 +175,7 @@ def _gap(
 
     # no loss is below 0: where samples are all but interpolated, what is left of the objective is all there is to gain
     losses = sum(s * design.loss(w) for s, design, w in zip(scale, designs, W, strict=True))
-    whole = float(losses + np.sum(2.0 * bound * np.abs(parts) + ridge * parts**2))
+    whole = float(losses + 2.0 * norm + np.sum(ridge * parts**2))
     above, normed = over_unit(whole, unit), (bound > 0.0) & (ridge == 0.0)
     most = np.divide(0.5 * whole, bound, out=np.zeros_like(parts), where=normed) + np.where(normed, np.abs(parts), 0.0)
     moved = moves.moved(most) if moves.any else 0.0
@@ -169,7 +183,9 @@ def _gap(
     lost = slack_of(tasks, scale)
 
     def gain(noise: Floats) -> float:
-        found = np.where(ridge > 0.0, ridge_slack(parts, bound, ridge, slopes + ridge * parts, noise, False), np.inf)
+        known = parts, bound, ridge, slopes + ridge * parts, noise
+        slack = ridge_slack(*known, False) if groups is None else group_slack(*known, groups)
+        found = np.where(ridge > 0.0, slack, np.inf)
         linear = np.where(bound > 0.0, np.inf, (error + noise) * reach)
         by_slopes = float(np.where(fixed, 0.0, np.minimum(moves.set_aside * found, linear)).sum())
         by_slopes += moves.gain(slopes, noise, moved)
@@ -179,6 +195,37 @@ def _gap(
     length = length * np.sqrt(np.append(yy.sum(), yy))[:, None]
     kkt = np.divide(error, length, out=np.zeros_like(slopes), where=length > 0.0).max(initial=0.0)
     return gain(hidden), gain(np.zeros_like(hidden)), float(kkt)
+
+
+def group_errors(P: Floats, bound: Floats, slopes: Floats, groups: Groups) -> Floats:
+    """(parts, d): violations of the conditions on slopes by P (parts, d) with weights of the lengths of groups."""
+    norms, counted = groups.lengths((bound * P).T)[groups.of].T, bound > 0.0
+    sizes = groups.lengths(np.divide(slopes, bound, out=np.zeros_like(P), where=counted).T)[groups.of].T
+    over = np.abs(slopes) * np.maximum(1.0 - 1.0 / np.maximum(sizes, 1.0), 0.0)
+    bent = np.divide(bound**2 * P, norms, out=np.zeros_like(P), where=norms > 0.0)
+    error = np.where(norms > 0.0, np.abs(slopes - bent), over)
+    return np.where(counted, error, np.abs(slopes))
+
+
+def group_slack(P: Floats, bound: Floats, ridge: Floats, dual: Floats, noise: Floats, groups: Groups) -> Floats:
+    """(parts, d): what `ridge_slack` is of entries, of groups, which share what the norm of one leaves."""
+    counted = (bound > 0.0) & (ridge > 0.0)
+
+    def lengths(M: Floats) -> Floats:
+        return groups.lengths(np.divide(M, bound, out=np.zeros_like(M), where=counted).T)
+
+    q = np.where(counted, dual - ridge * P, 0.0)
+    size, hidden = lengths(q), lengths(noise)
+    p = np.where(counted, q / np.maximum(size, 1.0)[groups.of].T, 0.0)
+    at_zero = (groups.sums((P != 0.0).T.astype(np.float64)) == 0.0) & (size + hidden <= 1.0)
+    noise = np.where(at_zero[groups.of].T & counted, 0.0, noise)
+    far = np.abs(P - np.divide(dual - p, ridge, out=np.zeros_like(P), where=ridge > 0.0))
+    far += np.divide(noise, ridge, out=np.zeros_like(P), where=ridge > 0.0)
+    norm = np.where(counted, bound * P, 0.0)
+    of_norms = np.maximum(groups.lengths(norm.T) - groups.sums((p * P).T), 0.0)
+    sizes = groups.sums(counted.T.astype(np.float64))
+    share = np.divide(of_norms, sizes, out=np.zeros_like(of_norms), where=sizes > 0.0)[groups.of].T
+    return np.asarray(np.where(counted, share, 0.0) + 0.5 * ridge * far**2)
 
 
 def _dependent(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) -> tuple[Ints, ...]:

@@ -33,8 +33,9 @@ from scipy.sparse import csr_array
 from .._data.designs import Design, Floats, Ints, with_rows
 from .._data.ridged import apart, ridge_rows
 from .certificates import EQUICORRELATION, GAP, RowCertificate, gradient_noise, rank_margin
-from .common_penalty import SharedNorm
+from .common_penalty import SharedBlocks, SharedNorm
 from .dual_points import Doubt, few_digits, over_unit, vacuous
+from .groups import BlockDirty
 from .loss_certificates import INSIDE
 from .row_norms import DirtyNorm, RowNorm
 from .task_duals import duals, escaping_tasks, of_losses, rooms
@@ -239,7 +240,10 @@ def _dependent(designs: Sequence[Any], W: Floats, norm: RowNorm, gradients: Floa
     at_bound = (norm.dual(G) >= 1.0 - slack) | (norm.total((W != 0.0).T) > 0.0)
     alone = free.copy()
     f = np.where(np.isfinite(norm.factors) & (norm.factors > 0), norm.factors, 1.0)
-    if isinstance(norm, DirtyNorm):
+    own = np.zeros(G.shape)  # directions of groups within a task
+    if isinstance(norm, BlockDirty | SharedBlocks):
+        along, moving, own = _ways_of_groups(norm, G, noise, slack, alone, at_bound, live & ~free)
+    elif isinstance(norm, DirtyNorm):
         size = np.abs(G) / f / norm.lam_s
         close = EQUICORRELATION + noise / f / norm.lam_s
         tied_rows = np.abs(G / f).sum(axis=1) >= norm.lam_b * (1.0 - slack)
@@ -265,23 +269,34 @@ def _dependent(designs: Sequence[Any], W: Floats, norm: RowNorm, gradients: Floa
     alone_lost: list[Ints] = []
     for i, (design, k) in enumerate(zip(designs, kappa, strict=True)):
         single = np.flatnonzero(alone[:, i])
-        every = np.concatenate([single, rows])
+        mine = np.flatnonzero(own[:, i])
+        every = np.concatenate([single, mine, rows])
         X = columns(i, every)
         Q = design.gram_rows(every)[:, every] if X is None else X.T @ X
         length = np.sqrt(np.diag(Q)[: len(single)])
-        scale = np.concatenate([1.0 / np.where(length > 0.0, length, 1.0), along[rows, i] * np.sqrt(k)])
+        scale = np.concatenate([1.0 / np.where(length > 0.0, length, 1.0), own[mine, i], along[rows, i] * np.sqrt(k)])
         Q = Q * np.outer(scale, scale)
         for features in norm.sums_that_are_fixed():
-            mine = features[live[features, i]]
-            if mine.size > 1 and alone[mine, i].all():
-                at = np.searchsorted(single, mine)
+            levels = features[live[features, i]]
+            if levels.size > 1 and alone[levels, i].all():
+                at = np.searchsorted(single, levels)
                 along_sum = length[at] / np.linalg.norm(length[at])
                 Q[np.ix_(at, at)] += np.outer(along_sum, along_sum)
+        a, features = len(single), single
         if owner is not None:  # rows of a block move together
-            Q = _folded(Q, np.concatenate([np.arange(len(single)), len(single) + owner]), len(single) + len(blocks))
+            ways, of_mine = np.unique(norm.spread(np.arange(len(moving)))[mine, 0], return_inverse=True)
+            ends = len(single), len(single) + len(ways)
+            Q = _folded(
+                Q, np.concatenate([np.arange(ends[0]), ends[0] + of_mine, ends[1] + owner]), ends[1] + len(blocks)
+            )
+            a, features = ends[1], np.concatenate([single, mine])
+            length = np.sqrt(np.diag(Q)[ends[0] : a])
+            scale = np.ones(len(Q))
+            scale[ends[0] : a] = 1.0 / np.where(length > 0.0, length, 1.0)
+            Q = Q * np.outer(scale, scale)
         if not np.isfinite(Q).all():  # nothing can be said: any of them may depend on others
             return tuple(np.concatenate([np.flatnonzero(alone[:, j]), rows]) for j in range(m))
-        a, B = len(single), Q[: len(single), len(single) :]
+        B = Q[:a, a:]
         M += Q[a:, a:]
         size_of += np.diag(Q[a:, a:])
         lost = none
@@ -293,7 +308,10 @@ def _dependent(designs: Sequence[Any], W: Floats, norm: RowNorm, gradients: Floa
                 inner = solve_triangular(factor, B, lower=True)
                 M -= inner.T @ inner
             except LinAlgError:
-                lost = single[_null_part(Q[:a, :a])]
+                part = _null_part(Q[:a, :a])
+                if a > len(single):
+                    part = np.concatenate([part[: len(single)], part[len(single) :][of_mine]])
+                lost = np.unique(features[part])
         alone_lost.append(lost)
     if not any(part.size for part in alone_lost) and blocks.size:
         root = np.sqrt(np.where(size_of > 0, size_of, 1.0))
@@ -305,6 +323,48 @@ def _dependent(designs: Sequence[Any], W: Floats, norm: RowNorm, gradients: Floa
             part = part if owner is None else part[owner]
             return tuple(rows[part & (along[rows, i] != 0.0)] for i in range(m))
     return tuple(alone_lost)
+
+
+def _ways_of_groups(
+    norm: BlockDirty | SharedBlocks,
+    G: Floats,
+    noise: Floats,
+    slack: Floats,
+    alone: np.ndarray,
+    at_bound: np.ndarray,
+    bound: np.ndarray,
+) -> tuple[Floats, np.ndarray, Floats]:
+    """What `_dependent` says of rows, of groups: how a group moves in all tasks together (d, m), which groups do, and how
+    they move within a task (d, m), which is along the gradient there. Entries that move by themselves come to `alone`."""
+    groups = norm.groups
+    A = norm.deviation if isinstance(norm, SharedBlocks) else norm.lam_s * np.where(bound, norm.factors, 0.0)
+    over = np.divide(G, A, out=np.zeros_like(G), where=bound & (A > 0.0))
+    size = groups.lengths(over)
+    close = EQUICORRELATION + groups.lengths(np.divide(noise, A, out=np.zeros_like(G), where=bound & (A > 0.0)))
+    way = np.divide(over, A, out=np.zeros_like(G), where=A > 0.0)  # of the deviations of a group at the end of the ball
+    ends = size >= 1.0 - close
+    if isinstance(norm, SharedBlocks):
+        total, c = G.sum(axis=1, keepdims=True), norm.c[:, None]
+        shares = np.divide(total, c, out=np.zeros_like(total), where=c > 0.0)
+        tied = (groups.lengths(shares)[:, 0] >= 1.0 - slack) & (groups.sums((norm.a > 0.0).astype(np.float64)) > 0.0)
+        together = np.divide(shares, c, out=np.zeros_like(total), where=c > 0.0)
+        along = np.where(bound & tied[groups.of][:, None], together, 0.0)
+        lengths = groups.lengths(way) * groups.lengths(along)
+        same = np.abs(groups.sums(way * along)) >= lengths * (
+            1.0 - EQUICORRELATION
+        )  # the part of a task can do as much
+        counts = groups.sums(bound.astype(np.float64)) > 0.0
+        moving = tied & (counts & ~(ends & same)).any(axis=1)
+    else:
+        tied = size.sum(axis=1) >= norm.lam_b / norm.lam_s * (1.0 - slack)
+        at_zero = (size <= close) & tied[:, None]
+        alone |= at_zero[groups.of] & bound
+        ends &= at_bound[:, None]
+        inside = (size > close) & (size < 1.0 - close)
+        unit = np.divide(way, size[groups.of], out=np.zeros_like(way), where=size[groups.of] > 0.0)
+        along = np.where(tied[groups.of][:, None] & ~at_zero[groups.of], unit, 0.0)
+        moving = tied & inside.any(axis=1)
+    return along, moving, np.where(ends[groups.of], way, 0.0)
 
 
 def _owners(norm: RowNorm, moving: np.ndarray, rows: Ints) -> tuple[Ints, Ints]:

@@ -103,7 +103,7 @@ class GroupNorm(OfRows):
         return float(self.values(W).sum())
 
     def dual(self, G: Floats) -> Floats:
-        sizes = lengths(_over(G, self.factors))
+        sizes = lengths(over(G, self.factors))
         return np.divide(sizes, self.a, out=np.zeros_like(sizes), where=self.a > 0)
 
     def free(self) -> np.ndarray:
@@ -137,7 +137,7 @@ class DirtyNorm(OfRows):
         return float(self.values(W).sum())
 
     def dual(self, G: Floats) -> Floats:
-        sizes = np.abs(_over(G, self.factors))
+        sizes = np.abs(over(G, self.factors))
         if self.lam_s == 0.0:
             return np.zeros(len(G))
         out: Floats = np.maximum(sizes.sum(axis=1) / self.lam_b, sizes.max(axis=1, initial=0.0) / self.lam_s)
@@ -170,7 +170,7 @@ class DirtyNorm(OfRows):
         return DirtyNorm(self.lam_s, self.lam_b, self.factors[rows])
 
 
-def _over(G: Floats, factors: Floats) -> Floats:
+def over(G: Floats, factors: Floats) -> Floats:
     """G / f where 0 < f < inf, else 0."""
     with np.errstate(over="ignore"):
         return np.divide(G, factors, out=np.zeros_like(G), where=(factors > 0) & np.isfinite(factors))

@@ -22,7 +22,7 @@ from .._objective.penalties import ConcaveRows
 from .._objective.problem import Problem
 from .._objective.shapes import Shape
 from .._runtime.progress import one_blas_thread
-from .._solvers.degrees import of_one_task
+from .._solvers.degrees import FIXED, of_one_task
 from .._solvers.largest_lam import largest_lam
 from .._solvers.one_level import has_one_level, with_free_level
 from .._solvers.stages import in_words
@@ -211,6 +211,10 @@ class Surface(StagedSolutions):
             for W, A, lams in self.lassos_of(i, places):
                 for w, a, lam in zip(W, A, lams.tolist(), strict=True):
                     ridge = None if problem.unit_ridge is None else lam * problem.unit_ridge[i]
+                    held = problem.held(np.tile(w, (problem.m, 1)))[i]
+                    if held.any():  # what is at a bound does not move with the targets
+                        stiff = np.where(held, FIXED * design.squares, 0.0)
+                        ridge = stiff if ridge is None else ridge + stiff
                     with self._at_level(int(places[row])):
                         out[row, i] = of_one_task(design, w, a, groups, ridge)
                     row += 1

@@ -133,12 +133,13 @@ class CommonStages:
         return parts
 
     def _settled(self, weights: SharedNorm, P: Floats) -> Floats:
-        P = settled(weights, P, self.lassos.stacked.tasks)
+        if self.problem.groups is None:
+            P = settled(weights, P, self.lassos.stacked.tasks)
         return within(self.problem, P.reshape(-1, self.problem.d)).ravel()
 
     def _proof(self, P: Floats, weights: SharedNorm) -> RowCertificate:
         stacked = self.lassos.stacked
-        return certify_shared(self._proving(), stacked.sums(P), weights, stacked.classes)
+        return certify_shared(self._proving(), stacked.sums(P), weights.at(P), stacked.classes)
 
     def solve(self, weights: SharedNorm, last: Floats, max_iter: int, listener: Listener) -> Outcome:
         stacked, a = self.lassos.stacked, self.scale * weights.weights()
@@ -159,7 +160,7 @@ class CommonStages:
 
     def violation(self, weights: SharedNorm, P: Floats) -> float:
         stacked = self.lassos.stacked
-        return shared_violation(self._proving(), stacked.sums(P[0]), weights, stacked.classes)
+        return shared_violation(self._proving(), stacked.sums(P[0]), weights.at(P[0]), stacked.classes)
 
 
 class RidgedCommonStages(CommonStages):

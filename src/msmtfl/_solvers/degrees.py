@@ -33,10 +33,12 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import cholesky, eigh
 
 from .._data.designs import Design, Floats, Ints
-from .._objective.groups import BlockNorm, Groups
+from .._objective.common_penalty import SharedBlocks
+from .._objective.groups import BlockDirty, BlockNorm, Groups
 from .._objective.loss_task import LossTask
 
 RANK = 1e-9  # of the largest eigenvalue of a matrix with ones on its diagonal: what is smaller counts as 0
+FIXED = 1e8  # times a column's own curvature: that of a coefficient at its bound
 TIED = 1e-9  # relative difference of entries at the same level
 
 
@@ -58,7 +60,7 @@ class Form:
 
     Task i's coefficients at the features own[i] move each by itself; that at shared[q] moves by follow[i, q] times s_q,
     which the tasks have in common. The penalty, on the scale of the objective, has second derivatives bend[i] along own[i],
-    stiff (q,) along s, and pull[i] (len(own[i]), q) between them.
+    stiff (q,) along s, and pull[i] (len(own[i]), q) between them. Of groups of features bend and stiff are matrices.
     """
 
     own: list[Ints]
@@ -77,8 +79,17 @@ def face(own: Sequence[Ints], shared: Ints, follow: Floats) -> Form:
 
 def stiffened(form: Form, ridge: Floats) -> Form:
     """The same with a ridge, of which (m, d) are the second derivatives."""
-    bend = [old + of_task[own] for old, own, of_task in zip(form.bend, form.own, ridge, strict=True)]
-    return replace(form, bend=bend, stiff=form.stiff + (ridge[:, form.shared] * form.follow**2).sum(axis=0))
+    bend = [_plus(old, of_task[own]) for old, own, of_task in zip(form.bend, form.own, ridge, strict=True)]
+    return replace(form, bend=bend, stiff=_plus(form.stiff, (ridge[:, form.shared] * form.follow**2).sum(axis=0)))
+
+
+def _plus(bend: Floats, more: Floats) -> Floats:
+    """Second derivatives, a matrix or its diagonal, with more on the diagonal."""
+    return bend + (more if bend.ndim == 1 else np.diag(more))
+
+
+def _matrix(bend: Floats) -> Floats:
+    return np.diag(bend) if bend.ndim == 1 else bend
 
 
 def common_form(own: Sequence[Ints], shared: Ints, ridge: Floats) -> Form:
@@ -125,6 +136,95 @@ def block_form(W: Floats, norm: BlockNorm) -> Form:
     ]
     firsts = np.array([groups.members[g][0] for g in shared.tolist()], dtype=np.intp)
     return Form(own, bend, firsts, np.zeros((W.shape[1], len(shared))), 1.0 / norms[shared], pull)
+
+
+def _bent(w: Floats, a: Floats, groups: Groups) -> Floats:
+    """(d, d): second derivatives of  sum_g |(a w)_g|_2  at w, in groups that are not 0."""
+    norms = groups.lengths((a * w)[:, None])[groups.of, 0]
+    inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
+    slope = a**2 * w * inverse
+    same = groups.of[:, None] == groups.of
+    return np.asarray(np.diag(a**2 * inverse) - np.where(same, np.outer(slope, slope) * inverse, 0.0))
+
+
+def shared_block_form(W: Floats, norm: SharedBlocks, held: np.ndarray, ridge: Floats | None) -> Form:
+    """Of common values b, those of the norm, and W (m, d): deviations move each by itself, and b with what is not `held`,
+    against the curvature of the norms of groups. What is held, its deviation makes up for b. `ridge` (m + 1, d): second
+    derivatives of a ridge on both."""
+    m, d = W.shape
+    b, groups = norm.common_part, norm.groups
+    rho = np.zeros((m + 1, d)) if ridge is None else ridge
+    V, shared = W - b, np.flatnonzero(b)
+    c = np.where(np.isfinite(norm.c), norm.c, 0.0)
+    stiff = (_bent(b, c, groups) + np.diag(rho[0]))[np.ix_(shared, shared)]
+    own, bend, pull = [], [], []
+    for v, a, r, at in zip(V, norm.deviation.T, rho[1:], held, strict=True):
+        H = _bent(v, np.where(np.isfinite(a), a, 0.0), groups) + np.diag(r)
+        own.append(np.flatnonzero((v != 0.0) & ~at))
+        bend.append(H[np.ix_(own[-1], own[-1])])
+        against = H[:, shared] * at[shared]  # what is held, on its columns
+        pull.append(-against[own[-1]])
+        stiff = stiff + against[shared] * at[shared][:, None]
+    return Form(own, bend, shared, np.where(held[:, shared], 0.0, 1.0), stiff, pull)
+
+
+def traces_of_dirty_blocks(
+    designs: Sequence[Curved], W: Floats, norm: BlockDirty, G: Floats, held: np.ndarray, ridge: Floats
+) -> Floats:
+    """(m,): what `traces` are of other models, of W (m, d) under Dirty's norm of groups, G (m, d) being minus the gradient
+    of the loss. The group of a task moves against the curvature of its length, times what the gradient says that a length
+    costs; groups of tasks at the same level stay as long as each other. `held` (m, d) bool stay where they are; `ridge`
+    (m, d) are second derivatives of a ridge."""
+    groups, kappa = norm.groups, [2.0 / (len(designs) * design.n) for design in designs]
+    f = np.where(np.isfinite(norm.factors), norm.factors, 0.0)
+    lengths = groups.lengths(f * W.T)
+    on = (f > 0.0) & ~held.T  # what is held is pressed beside
+    unit = np.divide(f * W.T, lengths[groups.of], out=np.zeros_like(f), where=lengths[groups.of] > 0.0)
+    sizes = groups.lengths(np.where(on, unit, 0.0))
+    costs = groups.lengths(np.divide(G.T, f, out=np.zeros_like(f), where=on))
+    costs = np.divide(costs, sizes, out=np.zeros_like(costs), where=sizes > 0.0)
+    level = (costs > TIED * norm.lam_s) & (costs < (1.0 - TIED) * norm.lam_s) & (lengths > 0.0)
+    own = [np.flatnonzero((w != 0.0) & ~at) for w, at in zip(W, held, strict=True)]
+    longer = f.T**2 * W  # the slopes of lengths, times these
+    ends = np.cumsum([0, *(len(mine) for mine in own)])
+    columns: list[Floats] = []
+    for i, mine in enumerate(own):  # ways in which the entries of a task move by themselves
+        moves = np.eye(len(mine))
+        for g in np.flatnonzero(level[:, i]).tolist():
+            at = np.flatnonzero(groups.of[mine] == g)
+            if at.size:
+                moves[np.ix_(at, at)] = _across(longer[i, mine[at]])
+        kept = moves[:, moves.any(axis=0)]
+        columns.append(np.zeros((ends[-1], kept.shape[1])))
+        columns[-1][ends[i] : ends[i + 1]] = kept
+    for g in np.flatnonzero(level.any(axis=1)).tolist():  # and those at the same level with each other
+        along = np.zeros((ends[-1], 1))
+        for i in np.flatnonzero(level[g]).tolist():
+            at = np.flatnonzero(groups.of[own[i]] == g)
+            normal = longer[i, own[i][at]]
+            if not at.size:  # a length that bounds fix
+                break
+            along[ends[i] + at, 0] = normal * lengths[g, i] / (normal @ normal)
+        else:
+            columns.append(along)
+    Z = np.hstack(columns)
+    H, parts = np.zeros((Z.shape[1], Z.shape[1])), []
+    for i, (mine, design) in enumerate(zip(own, designs, strict=True)):
+        ways = Z[ends[i] : ends[i + 1]]
+        loss = ways.T @ (kappa[i] * np.asarray(design.gram_block(mine, mine))) @ ways
+        bend = np.minimum(costs[:, i], norm.lam_s)[groups.of][:, None] * _bent(W[i], f[:, i], groups)
+        H += loss + ways.T @ (bend[np.ix_(mine, mine)] + np.diag(ridge[i, mine])) @ ways
+        parts.append(loss)
+    inverse = pseudo_inverse(H)
+    out = [np.einsum("ij,ji->", inverse, part) for part in parts]
+    return np.asarray(np.clip(out, 0.0, [design.order for design in designs]))
+
+
+def _across(normal: Floats) -> Floats:
+    """(k, k): directions orthogonal to a normal (k,), and a column of 0."""
+    vectors = np.linalg.svd(normal[None])[2]
+    vectors[0] = 0.0
+    return np.asarray(vectors.T)
 
 
 def of_one_task(design: Any, w: Floats, a: Floats, groups: Groups, ridge: Floats | None) -> float:
@@ -192,14 +292,14 @@ def traces(designs: Sequence[Curved], form: Form) -> Floats:
     pseudo-inverse.
     """
     kappa = [2.0 / (len(designs) * design.n) for design in designs]
-    S = np.diag(form.stiff)
+    S = _matrix(form.stiff)
     left, right, out = S.copy(), [], np.zeros(len(designs))
     for i, design in enumerate(designs):
         own, shared, follow = form.own[i], form.shared, form.follow[i]
         G = kappa[i] * np.asarray(design.gram_block(own, own))
         between = kappa[i] * np.asarray(design.gram_block(own, shared)) * follow
         of_shared = kappa[i] * np.asarray(design.gram_block(shared, shared)) * np.outer(follow, follow)
-        inverse = pseudo_inverse(G + np.diag(form.bend[i]))
+        inverse = pseudo_inverse(G + _matrix(form.bend[i]))
         mixed = between + form.pull[i]
         along = inverse @ mixed  # how its own coefficients give way to s
         out[i] = np.einsum("ij,ji->", inverse, G)

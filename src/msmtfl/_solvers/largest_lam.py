@@ -57,7 +57,7 @@ def _first_gradient(problem: Problem, W: Floats) -> Floats:
 def largest_lam(problem: Problem) -> float:
     """The smallest lam at which stage 1 is zero (but for the entries that are never penalised)."""
     G, f = first_gradient(problem), problem.factors.T
-    if problem.groups is not None:
+    if problem.groups is not None:  # what presses coefficients to bounds of 0 is left out of G
         with np.errstate(over="ignore"):
             over = np.divide(G, f, out=np.zeros_like(G), where=(f > 0.0) & np.isfinite(f))
         return float(problem.groups.lengths(over.T).max(initial=0.0)) / of_lasso(problem.l1_ratio)

@@ -14,13 +14,12 @@ from .._objective.certificates import (
     relative_gap,
 )
 from .._objective.group_certificates import certify_task, largest_group_violation
-from .._objective.groups import Groups
+from .._objective.groups import BoundedGroups, Groups
 from .._objective.loss_certificates import LossCertificate
 from .._objective.loss_task import LossTask
 from .._runtime.progress import Listener
 from .._runtime.threads import each
 from .lassos.bounded import BoundedLassos
-from .lassos.grouped import GroupedLassos
 from .lassos.lasso_solver import OVERRUN
 from .lassos.proximal_newton import LossLassos
 from .lassos.weighted_lasso import Lassos
@@ -54,14 +53,12 @@ class LassoStages:
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_group_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
+        return largest_group_violation(self.designs, W, scaled(self.scale, weights), limits_of(self.lassos))
 
 
-def limit_of(lassos: Any) -> Limit | Groups:
-    """How coefficients (m, d) are bounded, or which belong together."""
-    if isinstance(lassos, GroupedLassos):
-        return lassos.groups
-    return lassos.box if isinstance(lassos, BoundedLassos) else lassos.positive
+def limits_of(lassos: Any) -> list[Limit | Groups | BoundedGroups]:
+    """What ties the coefficients of every task."""
+    return [lassos.limit(i) for i in range(lassos.m)]
 
 
 def certified(
@@ -122,4 +119,4 @@ class LossStages:
         )
 
     def violation(self, weights: Floats, W: Floats) -> float:
-        return largest_group_violation(self.designs, W, scaled(self.scale, weights), limit_of(self.lassos))
+        return largest_group_violation(self.designs, W, scaled(self.scale, weights), limits_of(self.lassos))

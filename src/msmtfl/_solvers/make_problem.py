@@ -76,7 +76,7 @@ def make_problem(
     check_intercepts(intercepts, fit_intercept)
     if intercepts == "task":
         warn_of_single_rows(data.labels.tolist(), [target.rows for target in data.targets])
-    groups = read_feature_groups(feature_groups, data, positive or box is not None)
+    groups = read_feature_groups(feature_groups, data)
     limit = positive if box is None else box
     fit_intercept = fit_intercept or not kind.levelled  # columns that are centred lose fewer digits
     designs = _designs(data, kind, fit_intercept, factors, limit, n_jobs, intercepts, priors)

@@ -14,7 +14,7 @@ from .._objective.groups import Groups, groups_named
 from .._objective.problem import Problem
 
 
-def read_feature_groups(given: Any, data: AnyData, bounded: bool) -> Groups | None:
+def read_feature_groups(given: Any, data: AnyData) -> Groups | None:
     """feature_groups=, a mapping {name: columns} or a group's name for every column, as groups. A categorical column is one
     in any case. None where all have one column, which are no groups, and for False."""
     encoding = getattr(data, "encoding", None)
@@ -26,15 +26,7 @@ def read_feature_groups(given: Any, data: AnyData, bounded: bool) -> Groups | No
         groups = _from_mapping(given, data) if hasattr(given, "keys") else _from_names(given, data)
     if encoding is not None:
         groups = replace(groups, one_hot=tuple(_one_hot(at, encoding) for at in groups.members))
-    if groups.count == data.d:
-        return None
-    if bounded:
-        raise ValueError(
-            "groups of features (feature_groups=, categorical columns) and bounds of the coefficients (bounds= or "
-            "positive=True) do not go together: which columns of a group are 0 would depend on their bounds. Leave out "
-            "one of them."
-        )
-    return groups
+    return None if groups.count == data.d else groups
 
 
 def _one_hot(features: Ints, encoding: Encoding) -> bool:

@@ -28,7 +28,6 @@ from .class_stages import ClassStages
 from .coupled.common_part import Stacked, StackedGrams, StackedLassos
 from .coupled.coupled_rows import CoupledRows
 from .coupled.given_rows import GivenStages
-from .coupled.grouped_rows import GroupedRows
 from .coupled.loss_common import CommonGrams, CommonSolver, LossCommon, LossGrams
 from .coupled.loss_pooling import AnyPooling, LossPooling
 from .coupled.loss_rows import LossRows
@@ -127,8 +126,8 @@ def _solver_for(
 
 
 def _plain(problem: Problem) -> bool:
-    """Whether what couples the tasks is solved by itself: under squared loss, without bounds."""
-    return problem.loss.squared and problem.box is None
+    """Whether what couples the tasks is solved by itself: under squared loss, without bounds or groups."""
+    return problem.loss.squared and problem.box is None and problem.groups is None
 
 
 def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | None = None) -> Any:
@@ -138,9 +137,7 @@ def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | No
     return _rows_for(problem, grams, n_jobs)
 
 
-def _rows_for(problem: Problem, grams: list[Gram] | None, n_jobs: int | None) -> CoupledRows | LossRows | GroupedRows:
-    if problem.groups is not None:
-        return GroupedRows(problem, problem.groups, grams, n_jobs)
+def _rows_for(problem: Problem, grams: list[Gram] | None, n_jobs: int | None) -> CoupledRows | LossRows:
     if not _plain(problem):
         return LossRows(problem, n_jobs)
     return CoupledRows(
@@ -241,6 +238,6 @@ def caches_for(problem: Problem, structure: str, **options: float | None) -> Any
     if not (_plain(problem) if structure == COMMON else problem.loss.squared):
         return LossGrams(problem) if structure == COMMON else []
     if structure == ROWS and problem.groups is not None:
-        structure = LASSOS
+        return []
     makers: dict[str, Callable[..., Any]] = {LASSOS: task_caches, ROWS: gram_caches, COMMON: StackedGrams}
     return makers[structure](problem.designs, **options)

@@ -6,6 +6,7 @@ from typing import Any
 
 from .._objective.class_tasks import classes_together
 from .._objective.problem import Problem
+from .coupled.bounded_groups import BoundedGroupedLassos
 from .lassos.bounded import BoundedLassos
 from .lassos.class_lassos import ClassLassos
 from .lassos.grouped import GroupedLassos
@@ -38,6 +39,8 @@ def lassos_at_level(
     search: bool = False,
 ) -> Any:
     """The weighted lassos of tasks that have levels of their own, or are held at one that they have in common."""
+    if problem.groups is not None and problem.box is not None:
+        return BoundedGroupedLassos(problem, problem.groups, n_jobs, search)
     if problem.groups is not None:
         return GroupedLassos(
             problem.designs,

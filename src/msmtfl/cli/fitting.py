@@ -140,6 +140,10 @@ def fit(
     id: o.Id = None,
     one_hot: o.OneHot = False,
     missing_level: o.MissingLevel = False,
+    one_hot_groups: o.OneHotGroups = False,
+    groups: o.Groups = None,
+    positive: o.Positive = False,
+    bounds: o.Bounds = None,
     min_rows: o.MinRows = None,
     drop_missing: o.DropMissing = False,
     impute: o.Impute = None,
@@ -168,6 +172,7 @@ def fit(
         from .describing import describe, facts
         from .streaming import Streamed, read_statistics, refuse_streaming, too_large
         from .training import Training, read_training, target_of, warn_of_classes, warn_of_exposure
+        from .variables import said_of_columns
 
         column, survival = target_of(loss or "squared", target, times, event)
         given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}
@@ -232,6 +237,13 @@ def fit(
             if not (family.classifies or survival) and (loss is None or loss_named(loss).least < 0.0):
                 warn_of_classes(training.y, column)
             warn_of_exposure(exposure, survival or (not family.classifies and loss_named(loss or "squared").linear))
+        said: dict[str, Any] = {
+            "positive": positive,
+            "bounds": bounds,
+            "groups": groups or [],
+            "one_hot_groups": one_hot_groups,
+        }
+        estimator.set_params(**said_of_columns(estimator, training.columns, **said))
         began = time.perf_counter()
         training.fit(estimator, searches)
         seconds = time.perf_counter() - began

@@ -96,6 +96,29 @@ Id = Annotated[
     typer.Option("--id", metavar="COL", help="Column that names the rows: never a feature, carried to predictions."),
 ]
 OneHot = Annotated[bool, typer.Option("--one-hot", help="Turn text columns into one 0/1 column per value.")]
+OneHotGroups = Annotated[
+    bool,
+    typer.Option(
+        "--one-hot-groups", help="The columns that --one-hot makes of one column enter or leave the model together."
+    ),
+]
+Groups = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--groups",
+        metavar="NAME=COLS",
+        help="Columns that enter or leave the model together: size=width,height; repeat.",
+    ),
+]
+Positive = Annotated[bool, typer.Option("--positive", help="No coefficient is below 0.")]
+Bounds = Annotated[
+    str | None,
+    typer.Option(
+        "--bounds",
+        metavar="BOUNDS",
+        help="LOW:HIGH of all coefficients, or of those of columns: age=0:,price=:0,width=-1:1.",
+    ),
+]
 MissingLevel = Annotated[
     bool, typer.Option("--missing-level", help="With --one-hot: missing values of text columns are a category.")
 ]

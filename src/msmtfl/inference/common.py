@@ -106,7 +106,7 @@ def given_groups(estimator: Any, names: np.ndarray, encoding: Any) -> list[str] 
     if not hasattr(estimator, "_feature_groups"):
         return None
     data: Any = SimpleNamespace(features=names, d=len(names), encoding=encoding)
-    groups = read_feature_groups(estimator._feature_groups(), data, False)
+    groups = read_feature_groups(estimator._feature_groups(), data)
     return None if groups is None else groups.of_features.tolist()
 
 

@@ -34,7 +34,7 @@ class DirtyFit(CoupledFit, GivenShared):
         if lam_b is None:
             lam_b = default_lam(None, lam_max) if self.lam_s is None else self.lam_s / ratio
         lam_s = ratio * lam_b if self.lam_s is None else self.lam_s
-        return Dirty(float(lam_s), float(lam_b), problem.factors, problem.l1_ratio), lam_max
+        return Dirty(float(lam_s), float(lam_b), problem.factors, problem.l1_ratio, problem.groups), lam_max
 
     def _keep(self, penalty: Dirty, solution: Solution) -> None:
         keep_parts(self, penalty, solution)
@@ -138,8 +138,11 @@ class DirtyMTL(DirtyFit, Coupled):
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
         sums of parts here; the parts have none of their own.
-    feature_groups : mapping, optional
-        Groups of features, which this model does not know: anything but None is an error.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group enters a task or leaves it as a whole. In place of
+        |s_ji| and |b_ji| stand the l2 norms of a group's coefficients in the task (times the
+        penalty factors), times the root of the group's size. Columns that are in no group are
+        groups by themselves.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the
@@ -182,6 +185,9 @@ class DirtyMTL(DirtyFit, Coupled):
     categories_ : dict
         If the table had categorical columns only: the levels of each of them, in the order of
         their features, which are named column=level.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int

@@ -12,7 +12,7 @@ from ..._objective.penalties import Dirty
 from ..._objective.problem import Problem
 from ..._objective.row_norms import counted
 from ..._solvers.stages import Solution
-from ..added_tasks import AddTaskMixin, refuse_bounds, refuse_more_classes
+from ..added_tasks import AddTaskMixin, refuse_bounds, refuse_groups, refuse_more_classes
 
 
 def keep_parts(model: Any, penalty: Dirty, solution: Solution) -> None:
@@ -34,6 +34,7 @@ class GivenShared(AddTaskMixin):
     def _penalty_given(self, problem: Problem) -> Flat:
         refuse_more_classes(self)
         refuse_bounds(self, problem)
+        refuse_groups(self, problem)
         f = problem.factors[:, 0]
         least = min(self.lam_s_, self.lam_b_)
         bound = self.n_fitted_tasks_ * problem.l1_ratio * least * counted(f)

@@ -8,7 +8,7 @@ from ..._data.designs import Floats
 from ..._objective.given_rows import Rounded
 from ..._objective.problem import Problem
 from ..._objective.row_norms import counted
-from ..added_tasks import AddTaskMixin, refuse_bounds, refuse_more_classes
+from ..added_tasks import AddTaskMixin, refuse_bounds, refuse_groups, refuse_more_classes
 
 
 class GivenNorms(AddTaskMixin):
@@ -17,11 +17,7 @@ class GivenNorms(AddTaskMixin):
     def _penalty_given(self, problem: Problem) -> Rounded:
         refuse_more_classes(self)
         refuse_bounds(self, problem)
-        if problem.groups is not None:
-            raise ValueError(
-                f"{type(self).__name__} with groups of features takes no task beside those that it was fitted to: fit again "
-                "with the new task, or take MSMTFL, which does."
-            )
+        refuse_groups(self, problem)
         f = problem.factors[:, 0]
         bound = self.n_fitted_tasks_ * problem.l1_ratio * self.lam_ * self.row_slopes_ * counted(f)
         reach = np.divide(self.row_norms_, f, out=np.zeros_like(f), where=(f > 0.0) & np.isfinite(f))

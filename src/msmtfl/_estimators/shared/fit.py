@@ -11,7 +11,7 @@ from ..._data.designs import Floats
 from ..._objective.common_penalty import CappedDeviations
 from ..._objective.penalties import ConcaveEntries, ConcaveRows
 from ..._objective.problem import Problem
-from ..._paths.families.common_path import scales, shared_lam_max, strengths
+from ..._paths.families.common_path import groups_of_classes, scales, shared_lam_max, strengths
 from ..._runtime.checks import check_count, check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
 from ..._solvers.largest_lam import default_lam
@@ -25,8 +25,6 @@ from ..streaming import PartialFitMixin
 class Sharing(AddTaskMixin):
     """What fits and searches of models with common values share: they solve for P, b and V, and are about W = b + V to
     the outside."""
-
-    _grouped = False
 
     _of_several = "which of them is returned depends on the start"
 
@@ -109,7 +107,7 @@ class SharedFit(Sharing):
             deviation = common / root
         strengths_ = float(common), float(deviation), float(self.theta)
         factors, shares = problem.wide(problem.factors), (problem.l1_ratio, problem.classes)
-        return CappedDeviations(*strengths_, factors, scales(problem), *shares)
+        return CappedDeviations(*strengths_, factors, scales(problem), *shares, groups=groups_of_classes(problem))
 
     def _check_params(self) -> None:
         self._check_common()
@@ -255,8 +253,12 @@ class SharedMTL(SharedFit, PartialFitMixin):
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
         sums of parts here; the parts have none of their own.
-    feature_groups : mapping, optional
-        Groups of features, which this model does not know: anything but None is an error.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group is common to all tasks as a whole, and a task
+        deviates in all of its columns or in none. In place of |b_j| and |v_ji| stand the l2
+        norms of a group (times the penalty factors), times the root of its size; theta caps
+        the sum of those of the deviations over the tasks. Columns that are in no group are
+        groups by themselves.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the
@@ -299,6 +301,9 @@ class SharedMTL(SharedFit, PartialFitMixin):
     categories_ : dict
         If the table had categorical columns only: the levels of each of them, in the order of
         their features, which are named column=level.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int

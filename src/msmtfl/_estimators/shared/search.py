@@ -202,8 +202,12 @@ class SharedMTLCV(SharedSearch, FromMomentsMixin):
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
         sums of parts here; the parts have none of their own.
-    feature_groups : mapping, optional
-        Groups of features, which this model does not know: anything but None is an error.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group is common to all tasks as a whole, and a task
+        deviates in all of its columns or in none. In place of |b_j| and |v_ji| stand the l2
+        norms of a group (times the penalty factors), times the root of its size; theta caps
+        the sum of those of the deviations over the tasks. Columns that are in no group are
+        groups by themselves.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the
@@ -246,6 +250,9 @@ class SharedMTLCV(SharedSearch, FromMomentsMixin):
     categories_ : dict
         If the table had categorical columns only: the levels of each of them, in the order of
         their features, which are named column=level.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     n_samples_ : ndarray of shape (m,)
         Number of training samples of every task.
     n_fitted_tasks_ : int

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +19,8 @@ from ..._data.designs import Floats, Ints
 from ..._data.ridged import ridged
 from ..._objective.certificates import RowCertificate, TaskCertificate, certify
 from ..._objective.class_proofs import certify_common_ridges, certify_shared
-from ..._objective.common_penalty import CappedDeviations, SharedNorm, common_weights
+from ..._objective.common_penalty import CappedDeviations
+from ..._objective.groups import Groups
 from ..._objective.penalties import bent
 from ..._objective.problem import Problem
 from ..._objective.theta import unit
@@ -27,7 +29,7 @@ from ..._runtime.threads import each
 from ..._solvers.coupled.around_bounds import within
 from ..._solvers.coupled.common_part import Stacked, settled
 from ..._solvers.coupled.loss_common import CommonGrams, CommonSolver
-from ..._solvers.degrees import Form, common_form, curved, face, traces
+from ..._solvers.degrees import Form, common_form, curved, face, shared_block_form, traces
 from ..._solvers.largest_lam import first_gradient, of_lasso
 from ..._solvers.one_level import has_one_level, with_free_level
 from ..._solvers.solvers import COMMON, caches_for, common_for, pressed_common
@@ -52,7 +54,13 @@ NONE = -1  # stands for the place of P = 0, where Algorithm 1 starts
 
 def scales(problem: Problem) -> Floats:
     """(d,): penalty factors of b, of all classes after each other."""
-    return np.tile(problem.common_factors, problem.classes)
+    own = problem.common_factors if problem.groups is None else problem.common_factors * problem.groups.scale
+    return np.tile(own, problem.classes)
+
+
+def groups_of_classes(problem: Problem) -> Groups | None:
+    """The groups of the features of all classes, if there are any."""
+    return None if problem.groups is None else problem.groups.tiled(problem.classes)
 
 
 def strengths(ratio: float, m: int) -> tuple[float, float]:
@@ -64,7 +72,9 @@ def shared_lam_max(problem: Problem, ratio: float) -> float:
     """The smallest lam at which the model with this ratio is zero (but for the features that are never penalised)."""
     factors = problem.wide(problem.factors)
     common, deviation = strengths(ratio, factors.shape[1])
-    norm = SharedNorm(np.full(len(factors), deviation), common_weights(common, scales(problem)), factors)
+    groups = groups_of_classes(problem)
+    penalty = CappedDeviations(common, deviation, np.inf, factors, scales(problem), groups=groups)
+    norm = penalty.weights(np.empty((2, 0)))
     return float(norm.dual(problem.wide(first_gradient(problem).T)).max(initial=0.0)) / of_lasso(problem.l1_ratio)
 
 
@@ -132,7 +142,9 @@ class SharedGrid:
     def penalty(self, k: int, l: int, problem: Problem) -> CappedDeviations:
         _, common, deviation, theta = (float(values[k, l]) for values in self.parameters.values())
         factors, shares = problem.wide(problem.factors), (problem.l1_ratio, self.classes)
-        return CappedDeviations(common, deviation, theta, factors, scales(problem), *shares)
+        return CappedDeviations(
+            common, deviation, theta, factors, scales(problem), *shares, groups=groups_of_classes(problem)
+        )
 
 
 def shared_grid(
@@ -246,12 +258,19 @@ class SharedSurface(StagedSolutions):
         problem, one, K = self._data(), self.solved[place], self.grid.classes
         W, b = self.coefs([place])[0][c::K], self._common(place).reshape(K, -1)[c]
         held = problem.held(self.coefs([place])[0])[c::K]  # what is at a bound does not move with the targets
+        if problem.groups is not None:
+            penalty = self.grid.penalty(one.k, one.l, problem)
+            slopes = np.where(np.isin(np.arange(K * problem.d), one.free_rows(K * problem.d)), 0.0, 1.0)
+            norm: Any = penalty.weights(bent(slopes)).at(self.point_at(place))
+            ridge = penalty.ridge()
+            rho = None if ridge is None else (2.0 * K / problem.m) * ridge.reshape(-1, K, problem.d)[:, c]
+            return shared_block_form(W, norm if K == 1 else norm.of_class(c, K), held, rho)
         deviates, shared = (b != W) & ~held, np.flatnonzero(b)
         own = [np.flatnonzero(mine) for mine in deviates]
         ridge = self.grid.penalty(one.k, one.l, problem).ridge()
         if ridge is not None:
             ridge = ridge.reshape(-1, K, problem.d)[:, c]
-            return common_form(own, shared, (2.0 / problem.m) * ridge)
+            return common_form(own, shared, (2.0 * K / problem.m) * ridge)
         return face(own, shared, np.where((deviates | held)[:, shared], 0.0, 1.0))
 
     @cached_property
@@ -276,13 +295,15 @@ class SharedSurface(StagedSolutions):
             norm, ridge = penalty.weights(bent(slopes)), penalty.ridge()
             with self._at_level(place):
                 designs = pressed_common(problem, norm, ridge, self.point_at(place)).designs
-                if ridge is not None and (problem.box is not None or not problem.loss.squared):
+                plain = problem.box is None and problem.loss.squared and problem.groups is None
+                if ridge is not None and not plain:
                     point = self.point_at(place)
                     proofs.append(certify_common_ridges(designs, stacked.scale, point, norm, ridge, K))
                 elif ridge is not None:
                     a = 0.5 * problem.m * norm.weights()
                     proofs.append(certify(ridged(stacked, ridge), self.point_at(place), a))
                 else:
+                    norm = norm.at(self.point_at(place))
                     proofs.append(certify_shared(designs, self.coefs([place])[0], norm, K))
                 gaps.append(with_free_level(problem, proofs[-1].relative_gap, self.coefs([place])[0])[0])
         return np.array(gaps), np.array([proof.unique for proof in proofs])
@@ -522,7 +543,7 @@ class _Walk:
             lassos.warm(self.P[before])
         a = 0.5 * self.problem.m * norm.weights()
         P, steps = lassos.solve(a, None if before == NONE else self.P[before], self.max_iter)
-        P = P if lassos.ridge is not None else settled(norm, P, tasks)
+        P = P if lassos.ridge is not None or self.problem.groups is not None else settled(norm, P, tasks)
         P = within(self.problem, P.reshape(-1, self.problem.d)).ravel()
         place, parts = len(self.solved), P.reshape(tasks + 1, -1)
         W, used = parts[0] + parts[1:], np.flatnonzero(parts[0])

@@ -13,15 +13,25 @@ from numpy.typing import ArrayLike
 
 from ..._data.designs import Floats, Ints, support
 from ..._objective.certificates import RowCertificate
-from ..._objective.groups import BlockNorm, Groups
+from ..._objective.groups import BlockDirty, BlockNorm, Groups
 from ..._objective.penalties import ConcaveGroups, Dirty
 from ..._objective.problem import Problem
 from ..._objective.row_certificates import certify_rows
-from ..._objective.row_norms import DirtyNorm, GroupNorm, RowNorm
+from ..._objective.row_norms import GroupNorm, RowNorm
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each
 from ..._solvers.coupled.only_minimiser import AT_BOUND
-from ..._solvers.degrees import Form, block_form, curved, group_form, level_form, stiffened, traces
+from ..._solvers.degrees import (
+    FIXED,
+    Form,
+    block_form,
+    curved,
+    group_form,
+    level_form,
+    stiffened,
+    traces,
+    traces_of_dirty_blocks,
+)
 from ..._solvers.gram import Gram
 from ..._solvers.largest_lam import first_gradient, of_lasso
 from ..._solvers.one_level import has_one_level, with_free_level
@@ -34,7 +44,6 @@ SHARES = (
     1e-2,
     1e-3,
 )  # of lam_max where the lams end: n < d, n >= d. Rows that couple tasks saturate sooner than the lasso
-FIXED = 1e8  # times a column's own curvature: that of a coefficient at its bound
 ROUNDS = 2000  # goes over the rows that a point gets before it is known whether it matters
 DIRTY_RATIOS = (1.0, 0.5, 0.2, 0.1)  # lam_s / lam_b, those of the paper's figure; 1 / m, the lasso, comes with them
 
@@ -48,8 +57,8 @@ def group_lam_max(problem: Problem) -> float:
 
 def dirty_lam_max(problem: Problem, ratio: float) -> float:
     """The smallest lam_b at which Dirty with lam_s = ratio lam_b is zero."""
-    top = DirtyNorm(ratio, 1.0, problem.factors).dual(first_gradient(problem).T).max(initial=0.0)
-    return float(top) / of_lasso(problem.l1_ratio)
+    norm = Dirty(ratio, 1.0, problem.factors, groups=problem.groups).norm
+    return float(norm.dual(first_gradient(problem).T).max(initial=0.0)) / of_lasso(problem.l1_ratio)
 
 
 class RowGrid:
@@ -123,6 +132,7 @@ class DirtyGrid(RowGrid):
     lam_b: Floats
     lam_s: Floats
     l1_ratio: float = 1.0
+    groups: Groups | None = None
 
     @property
     def parameters(self) -> dict[str, Floats]:
@@ -134,13 +144,13 @@ class DirtyGrid(RowGrid):
 
     def twin(self, k: int, l: int) -> tuple[tuple[int, int], float] | None:
         """With many tasks a ratio matters only once it is small: before, no entry leaves its row's level."""
-        if self.l1_ratio < 1.0:  # the ridge goes with lam_s
+        if self.l1_ratio < 1.0 or self.groups is not None:  # the ridge goes with lam_s
             return None
         same = l > 0 and self.lam_b[k, l] == self.lam_b[k, 0] and self.lam_s[k, l] <= self.lam_s[k, 0]
         return ((k, 0), float(self.lam_s[k, l])) if same else None
 
     def penalty(self, k: int, l: int, factors: Floats) -> Dirty:
-        return Dirty(float(self.lam_s[k, l]), float(self.lam_b[k, l]), factors, self.l1_ratio)
+        return Dirty(float(self.lam_s[k, l]), float(self.lam_b[k, l]), factors, self.l1_ratio, self.groups)
 
 
 def group_grid(problem: Problem, lams: ArrayLike = 30, lam_min_ratio: float | None = None) -> GroupGrid:
@@ -165,7 +175,7 @@ def dirty_grid(
     tops = [dirty_lam_max(problem, float(ratio)) for ratio in found]
     columns = [read_lams(problem, lams, lam_min_ratio, top, SHARES) for top in tops]
     lam_b = np.stack(columns, axis=1)
-    return DirtyGrid(lam_b, lam_b * found, problem.l1_ratio)
+    return DirtyGrid(lam_b, lam_b * found, problem.l1_ratio, problem.groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +225,14 @@ class RowSurface(Solutions):
     def degrees(self, places: Ints) -> Floats:
         problem, out = self._data(), []
         for W, place in zip(self.coefs(places), places.tolist(), strict=True):
+            norm = self._norms[place]
+            if isinstance(norm, BlockDirty):
+                lam = self._ridge_lam(place)
+                parts = zip(problem.at(lam), W, strict=True)
+                G = np.array([2.0 / (problem.m * design.n) * design.gradient(w) for design, w in parts])
+                known = curved(problem.designs, W), W, norm, G, problem.held(W), problem.ridge_bends(lam)
+                out.append(traces_of_dirty_blocks(*known))
+                continue
             form = _form(W.T, self._norms[place])
             if problem.unit_ridge is not None:
                 form = stiffened(form, problem.ridge_bends(self._ridge_lam(place)))

@@ -202,7 +202,11 @@ class AroundBounds(Generic[Stage]):
         assert self.forces is not None
         W = self.form.coefs(P)
         small = np.abs(W) * self.root <= size * self.lengths
-        rows = small.all(axis=0) & ~self.form.always(penalty) & (self.forces != 0.0).any(axis=0)
+        pressed, groups = (self.forces != 0.0).any(axis=0), self.problem.groups
+        rows = small.all(axis=0) & ~self.form.always(penalty)
+        if groups is not None:  # which come to rest as a whole
+            rows, pressed = ~groups.closed(~rows), groups.closed(pressed)
+        rows &= pressed
         if not rows.any():
             return P
         out = np.where(rows, 0.0, P)
@@ -279,6 +283,41 @@ def within(problem: Problem, P: Floats) -> Floats:
     return P if np.array_equal(wanted, W) else put(P, wanted, box)
 
 
+class AsItIs(Generic[Stage]):
+    """What Newton steps and springs go around, where there is nothing to go around: squared loss without bounds, or with
+    bounds that the form meets by itself (those of groups of features)."""
+
+    def __init__(self, problem: Problem, form: Form[Stage]):
+        self.problem, self.form = problem, form
+        self.designs: Sequence[Any] = problem.designs
+        self.last = np.zeros((form.height, problem.d))
+        self.inner: Any = None
+        self.work: Ints = np.arange(problem.d)
+        self.most = 0
+
+    @property
+    def finished(self) -> bool:
+        return self.inner is None or bool(self.inner.finished)
+
+    @property
+    def forces(self) -> Floats | None:
+        """(m, d): multipliers of bounds at the last solution, if there are any."""
+        return None if self.inner is None else self.inner.forces
+
+    def gradients(self, P: Floats) -> Floats:
+        """(m, d): minus that of the loss."""
+        parts = zip(self.form.kappa, self.designs, self.form.coefs(P), strict=True)
+        return np.array([k * design.gradient(w) for k, design, w in parts])
+
+    def solve(
+        self, penalty: Stage, aim: Floats | None = None, max_iter: int = 0, accuracy: float = SETTLED
+    ) -> tuple[Floats, int]:
+        """The point (height, d), and the steps of what finds it."""
+        aim = np.zeros_like(self.last) if aim is None else aim
+        self.last, self.inner = self.form.solved(self.problem, penalty, self.last, aim, accuracy)
+        return self.last.copy(), int(self.inner.steps)
+
+
 class Bounded(Generic[Stage]):
     """A `Form` whose problems under squared loss have bounds: what Newton steps for other losses go around."""
 
@@ -310,13 +349,12 @@ class Bounded(Generic[Stage]):
     def excess(self, penalty: Stage, G: Floats) -> Floats:
         return self.form.excess(penalty, G - outwards(self.box, G))
 
-    def solved(
-        self, problem: Problem, penalty: Stage, P: Floats, aim: Floats, accuracy: float
-    ) -> tuple[Floats, AroundBounds[Stage]]:
+    def solved(self, problem: Problem, penalty: Stage, P: Floats, aim: Floats, accuracy: float) -> tuple[Floats, Any]:
         features = self.features
-        solver = AroundBounds(replace(problem, bounds=self.box.on(features), positive=False), self.form)
+        within = replace(problem, bounds=self.box.on(features), positive=False)
+        solver: Any = AsItIs(within, self.form) if problem.groups is not None else AroundBounds(within, self.form)
         solver.last = P.copy()
-        if self.known is not None:
+        if self.known is not None and isinstance(solver, AroundBounds):
             solver.forces = self.known[:, features]
         found, _ = solver.solve(penalty, aim, accuracy=accuracy)
         if self.known is None:
@@ -327,7 +365,10 @@ class Bounded(Generic[Stage]):
 
 
 def around(problem: Problem, form: Form[Stage]) -> Any:
-    """What solves a problem whose structure a `Form` describes, if the loss is not squared or coefficients have bounds."""
+    """What solves a problem whose structure a `Form` describes, if the form itself is not enough: the loss is not squared,
+    or coefficients have bounds (which forms meet by themselves where features are in groups)."""
+    if problem.loss.squared and (problem.box is None or problem.groups is not None):
+        return AsItIs(problem, form)
     if problem.box is None:
         return NewtonAround(problem, form)
     return AroundBounds(problem, form) if problem.loss.squared else NewtonAround(problem, Bounded(form, problem))
@@ -335,7 +376,7 @@ def around(problem: Problem, form: Form[Stage]) -> Any:
 
 def forces_of(around: Any) -> Floats | None:
     """The multipliers (m, d) of the bounds, if there are any, at the last solution of what `around` has made."""
-    if isinstance(around, AroundBounds):
+    if isinstance(around, AroundBounds | AsItIs):
         return around.forces
     form: Any = around.form
     if not isinstance(form, Bounded):

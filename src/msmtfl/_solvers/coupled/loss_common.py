@@ -1,4 +1,5 @@
-"""Losses that are not squared, or bounds, in models with a common part: steps around `StackedLassos`."""
+"""Losses that are not squared, bounds, or groups of features, in models with a common part: steps around `StackedLassos`,
+and with groups around what solves their norms."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..._data.designs import Floats, Ints
+from ..._objective.box import Box
 from ..._objective.problem import Problem
 from ..lassos.bounded import BoundedLassos
 from ..lassos.lasso_solver import OVERRUN, SLID
 from ..lassos.proximal_newton import LossLassos
 from .around_bounds import around, forces_of, lasso_forces, within
+from .block_norms import Ball, BlockNorms, SolvedBlocks, Works
 from .common_part import MadeGrams, Stacked, StackedGrams, StackedLassos
 from .newton_around import CommonStage, finite, mean_of_tasks
 from .parabolas import made_grams
@@ -22,8 +25,18 @@ from .parabolas import made_grams
 class _Solvers:
     """What has solved the last parabolas, for every class."""
 
-    def __init__(self, of_classes: list[StackedLassos]):
+    def __init__(self, of_classes: list[StackedLassos | SolvedBlocks]):
         self.of_classes = of_classes
+
+    @property
+    def forces(self) -> Floats | None:
+        """(m, d): multipliers of bounds, of all classes beside each other, where features are in groups."""
+        parts = [part for part in (getattr(one, "forces", None) for one in self.of_classes) if part is not None]
+        return np.stack(parts, axis=1).reshape(-1, parts[0].shape[1]) if parts else None
+
+    @property
+    def steps(self) -> int:
+        return max(getattr(one, "steps", 1) for one in self.of_classes)
 
     @property
     def slid(self) -> bool:
@@ -41,20 +54,23 @@ class _OfCommon:
         self.m, self.classes, self.n_jobs = problem.m, problem.classes, n_jobs
         self.height = self.m + self.classes
         self.kappa = mean_of_tasks(problem.designs)
+        self.works = None if problem.groups is None else Works(problem)
 
     def coefs(self, P: Floats) -> Floats:
         parts = P.reshape(self.m // self.classes + 1, -1)
         return np.reshape(parts[0] + parts[1:], (self.m, -1))
 
     def value(self, penalty: CommonStage, P: Floats) -> float:
-        a, ridge = penalty
-        out = float(finite(a, np.abs(P)).sum())
+        a, ridge, groups = penalty
+        sizes = finite(a, np.abs(P))
+        out = float((sizes if groups is None else groups.lengths(sizes.T)).sum())
         out += 0.0 if ridge is None else 0.5 * float(np.sum(ridge * P**2))
         return 2.0 * out / self.m
 
     def on(self, penalty: CommonStage, features: Ints) -> CommonStage:
-        a, ridge = penalty
-        return a[:, features], None if ridge is None else np.ascontiguousarray(ridge[:, features])
+        a, ridge, groups = penalty
+        ridge = None if ridge is None else np.ascontiguousarray(ridge[:, features])
+        return a[:, features], ridge, None if groups is None else groups.on(features)
 
     def always(self, penalty: CommonStage) -> np.ndarray:
         return np.asarray((penalty[0] == 0.0).any(axis=0))
@@ -62,17 +78,31 @@ class _OfCommon:
     def excess(self, penalty: CommonStage, G: Floats) -> Floats:
         of_b = G.reshape(-1, self.classes, G.shape[1]).sum(axis=0)
         sizes = 0.5 * self.m * np.abs(np.vstack([of_b, G]))
-        bound = penalty[0]
-        return np.asarray(np.divide(sizes, bound, out=np.zeros_like(sizes), where=bound > 0.0).max(axis=0))
+        bound, groups = penalty[0], penalty[2]
+        out = np.divide(sizes, bound, out=np.zeros_like(sizes), where=bound > 0.0)
+        if groups is not None:
+            out = groups.lengths(out.T)[groups.of].T
+        return np.asarray(out.max(axis=0))
 
     def solved(
         self, problem: Problem, penalty: CommonStage, P: Floats, aim: Floats, accuracy: float
     ) -> tuple[Floats, _Solvers]:
-        found, used, K = np.empty_like(P), [], self.classes
+        found, K = np.empty_like(P), self.classes
+        used: list[StackedLassos | SolvedBlocks] = []
         a, start, near = (self._by_class(x) for x in (penalty[0], P, aim))
         ridge = None if penalty[1] is None else self._by_class(penalty[1])
+        groups = penalty[2]
         for c, out in enumerate(self._by_class(found)):
             designs = problem.designs[c::K]
+            if groups is not None and self.works is not None:
+                kappa, scale = self.kappa[c::K], 2.0 / self.m
+                of_ridge = None if ridge is None else scale * ridge[c]
+                works = self.works.of(problem)[c::K]
+                box = None if problem.box is None else Box(problem.box.low[c::K], problem.box.high[c::K])
+                blocks = BlockNorms(designs, works, kappa, scale * a[c], groups, Ball(), of_ridge, box)
+                out[:], steps = blocks.run(start[c])
+                used.append(SolvedBlocks(steps, blocks.finished, blocks.forces))
+                continue
             made = made_grams(designs)
             grams = StackedGrams(designs, n_jobs=self.n_jobs) if made is None else MadeGrams(designs, made, self.n_jobs)
             lassos = StackedLassos(grams, units=problem.units[c::K], n_jobs=self.n_jobs)
@@ -145,10 +175,11 @@ class LossCommon:
         ridge = None if self.ridge is None else self.ridge.reshape(shape)
         aim = None if reference is None else reference.reshape(shape)
         self.solver = self.newton
-        if ridge is None and self._nothing_in_common(a.reshape(shape)):
+        groups = self.problem.groups
+        if ridge is None and groups is None and self._nothing_in_common(a.reshape(shape)):
             return self._apart(a.reshape(shape), aim, max_iter)
         self.lassos = None
-        P, steps = self.newton.solve((a.reshape(shape), ridge), aim, max_iter)
+        P, steps = self.newton.solve((a.reshape(shape), ridge, groups), aim, max_iter)
         return P.ravel(), steps
 
     def _nothing_in_common(self, a: Floats) -> bool:

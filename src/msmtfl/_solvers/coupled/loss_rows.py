@@ -1,4 +1,5 @@
-"""Losses that are not squared, or bounds, beside a norm of every row: steps around `CoupledRows`."""
+"""Losses that are not squared, bounds, or groups of features, beside a norm of every row: steps around `CoupledRows`, and
+with groups around what solves their norms."""
 
 from __future__ import annotations
 
@@ -7,23 +8,29 @@ from typing import Any
 import numpy as np
 
 from ..._data.designs import Floats, Ints, stage_scale
+from ..._data.ridged import ridged
+from ..._objective.groups import BlockDirty, Groups
 from ..._objective.problem import Problem
 from ..._objective.row_norms import DirtyNorm, RowNorm
-from ..lassos.bounded import BoundedLassos
+from ..lassos.bounded import STEPS, BoundedLassos
+from ..lassos.grouped import GroupDescent
 from ..lassos.lasso_solver import OVERRUN
 from ..lassos.proximal_newton import LossLassos
-from .around_bounds import around, forces_of, lasso_forces, within
+from ..lassos.working_set import WorkingSet
+from .around_bounds import AroundBounds, around, forces_of, lasso_forces, within
+from .block_norms import Ball, BlockNorms, SolvedBlocks, Works
 from .coupled_rows import CoupledRows
 from .newton_around import GOES, RowsStage, mean_of_tasks
 
 # ------------------------------------------------------------------ norms of rows
 
 
-class _OfRows:
+class OfRows:
     """W itself, with a norm of every row. `ridge` (m, d) is on the scale of a task's sums."""
 
     def __init__(self, problem: Problem, n_jobs: int | None):
         self.height, self.kappa, self.n_jobs = problem.m, mean_of_tasks(problem.designs), n_jobs
+        self.works = None if problem.groups is None else Works(problem)
 
     def coefs(self, P: Floats) -> Floats:
         return P
@@ -41,22 +48,55 @@ class _OfRows:
         return np.asarray(penalty[0].free().any(axis=1))
 
     def excess(self, penalty: RowsStage, G: Floats) -> Floats:
-        return penalty[0].dual(G.T)
+        norm = penalty[0]
+        return np.asarray(norm.spread(norm.dual(G.T))[:, 0])
 
     def solved(
         self, problem: Problem, penalty: RowsStage, P: Floats, aim: Floats, accuracy: float
-    ) -> tuple[Floats, CoupledRows]:
+    ) -> tuple[Floats, Any]:
+        if problem.groups is not None and self.works is not None:
+            return self._of_groups(problem, problem.groups, self.works.of(problem), penalty, P)
         rows = CoupledRows(problem.designs, problem.factors, units=problem.units, ridge=penalty[1], n_jobs=self.n_jobs)
         rows.at(1.0)
         rows.warm(P)
         return rows.solve(penalty[0], GOES, accuracy)[0], rows
 
+    def _of_groups(
+        self, problem: Problem, groups: Groups, works: list[WorkingSet], penalty: RowsStage, P: Floats
+    ) -> tuple[Floats, SolvedBlocks]:
+        norm, ridge = penalty
+        if isinstance(norm, BlockDirty) or (problem.box is not None and problem.m == 1):
+            return self._of_lengths(problem, groups, works, penalty, P)
+        if problem.box is not None:  # a norm of all tasks together
+            around_box = AroundBounds(problem, self)
+            around_box.last = P.copy()
+            W, steps = around_box.solve(penalty)
+            return W, SolvedBlocks(steps, around_box.finished, around_box.forces)
+        designs = [ridged(one, None if ridge is None else ridge[i]) for i, one in enumerate(problem.designs)]
+        descent = GroupDescent(designs, works, np.ascontiguousarray(norm.factors.T), groups, self.kappa)
+        W, steps, finished = descent.run(P, STEPS)
+        return W, SolvedBlocks(steps, finished)
+
+    def _of_lengths(
+        self, problem: Problem, groups: Groups, works: list[WorkingSet], penalty: RowsStage, P: Floats
+    ) -> tuple[Floats, SolvedBlocks]:
+        """The same where the norm is one of lengths within tasks."""
+        norm, ridge = penalty
+        ball, A = Ball(), np.ascontiguousarray(norm.factors.T)
+        if isinstance(norm, BlockDirty):
+            ball = Ball(np.inf if norm.separates or not norm.lam_s else norm.lam_b / norm.lam_s)
+            A = np.where(np.isinf(A), np.inf, norm.lam_s * np.where(np.isinf(A), 0.0, A))
+        of_ridge = None if ridge is None else self.kappa[:, None] * ridge
+        blocks = BlockNorms(problem.designs, works, self.kappa, A, groups, ball, of_ridge, problem.box)
+        W, steps = blocks.run(P)
+        return W, SolvedBlocks(steps, blocks.finished, blocks.forces)
+
 
 class LossRows:
-    """What `CoupledRows` is for squared loss without bounds: the problem with a norm of every row."""
+    """What `CoupledRows` is for squared loss without bounds and groups: the problem with a norm of every row."""
 
     def __init__(self, problem: Problem, n_jobs: int | None = None):
-        self.problem, self.form = problem, _OfRows(problem, n_jobs)
+        self.problem, self.form = problem, OfRows(problem, n_jobs)
         self.newton, self.lam, self.n_jobs = around(problem, self.form), 0.0, n_jobs
         self.lassos: Any = None  # what has solved the last norm, if that is the lasso's
         self.weights: Floats | None = None  # of these lassos

@@ -19,6 +19,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from ..._data.designs import Floats, Ints
+from ..._objective.groups import Groups
 from ..._objective.loss_task import LossTask
 from ..._objective.losses import Squared
 from ..._objective.problem import Problem
@@ -49,7 +50,8 @@ NOISE = 1e-15  # of the objective: what rounding may hide
 
 Stage = TypeVar("Stage")  # the penalty of a stage, in the form in which a structure's solver takes it
 RowsStage: TypeAlias = tuple[RowNorm, Floats | None]  # a norm, and a ridge (m, d), in sums
-CommonStage: TypeAlias = tuple[Floats, Floats | None]  # weights and a ridge (m + 1, d), in sums
+# weights and a ridge (m + 1, d), in sums, and which features belong together
+CommonStage: TypeAlias = tuple[Floats, Floats | None, Groups | None]
 
 
 class Form(Protocol[Stage]):
@@ -140,7 +142,7 @@ class NewtonAround(Generic[Stage]):
         """The point (height, d), and Newton steps."""
         form, most = self.form, max_iter or STEPS
         P, aim = self._start(penalty), np.zeros_like(self.last) if aim is None else aim
-        work, total, self.finished = self.live & (P.any(axis=0) | form.always(penalty)), 0, False
+        work, total, self.finished = self._whole_groups(P.any(axis=0) | form.always(penalty)), 0, False
         for _ in range(ROUNDS):
             new = self._wanted(penalty, P, work)
             if total and not new.any():
@@ -203,7 +205,12 @@ class NewtonAround(Generic[Stage]):
         most = max(AT_LEAST, int(np.count_nonzero(work)))
         if np.count_nonzero(out) > most:
             out[np.argsort(-over, kind="stable")[most:]] = False
-        return out
+        return np.asarray(self._whole_groups(out) & ~work)
+
+    def _whole_groups(self, features: np.ndarray) -> np.ndarray:
+        """(d,) bool: features, and those that belong to their groups, as far as they count."""
+        groups = self.problem.groups
+        return np.asarray(self.live & (features if groups is None else groups.closed(features)))
 
     # ------------------------------------------------------------------ the features in work
 
@@ -271,6 +278,7 @@ class NewtonAround(Generic[Stage]):
             known_units=np.ascontiguousarray(problem.units[:, B]),
             known_common=problem.common_factors[B],
             intercepts="task",
+            groups=None if problem.groups is None else problem.groups.on(B),
         )
 
     def _moved(self, samples: Samples, now: _Present, to: _Present, bend: Floats) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._data.designs import Floats, Ints
 from ..._data.ridged import apart
-from ..._objective.groups import Groups
+from ..._objective.groups import BoundedGroups, Groups
 from ..._objective.problem import Problem
 from .bounded import ENOUGH, FALLS, GOAL, HALVINGS, OVER, PATIENCE, STEPS, BoundedLassos, bends
 from .group_lasso import group_lasso
@@ -164,7 +164,7 @@ class GroupedLassos(BoundedLassos):
         self.groups, self.problem = groups, problem
         self.works = works_of(designs, grams, n_jobs)
 
-    def limit(self, i: int) -> Groups:
+    def limit(self, i: int) -> Groups | BoundedGroups:
         """What ties the coefficients of task i."""
         return self.groups
 
