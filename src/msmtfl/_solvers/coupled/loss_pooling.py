@@ -79,7 +79,7 @@ class LossPooling:
     def __init__(self, problem: Problem):
         self.problem, self.newton = problem, around(problem, _OfPooling(problem))
         self.n = float(sum(design.n for design in problem.designs))
-        self.steps = 1
+        self.steps, self.rises = 1, np.zeros(problem.classes)  # of the derivative with respect to the level
 
     @property
     def finished(self) -> bool:
@@ -95,17 +95,25 @@ class LossPooling:
         if not has_one_level(self.problem):
             return self._one(k, k_common)
         found: list[tuple[Floats, Floats]] = []
+        levels: list[Floats] = []
 
         def solve() -> Floats:
             last, self.newton = self.newton.last, around(self.problem, _OfPooling(self.problem))  # of the level now
             self.newton.last = last
             b, V = self._one(k, k_common)
             found.append((b, V))
+            levels.append(self._levels())
             return np.asarray(np.tile(b, (len(V) // self.problem.classes, 1)) + V)
 
-        settle_level(self.problem.designs, solve, self.problem.classes, self.problem.samples_alike)
-        solve()
+        settle_level(self.problem.designs, solve, self.problem.classes, self.problem.samples_alike, self.rises)
+        if not np.array_equal(levels[-1], self._levels()):
+            solve()
         return found[-1]
+
+    def _levels(self) -> Floats:
+        """(classes,): the levels that tasks are held at."""
+        designs: Sequence[Any] = self.problem.designs
+        return np.array([design.prior.level for design in designs[: self.problem.classes]])
 
     def _one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
         problem, K = self.problem, self.problem.classes
