@@ -175,9 +175,7 @@ def _settle(designs: Sequence[Any], solve: Callable[[], Floats], samples_alike: 
     return best[2]
 
 
-def _onward(
-    low: tuple[float, float], high: tuple[float, float], a: float, g: float, step: float, rise: float
-) -> float:
+def _onward(low: tuple[float, float], high: tuple[float, float], a: float, g: float, step: float, rise: float) -> float:
     """The next level: by the secant through the last two, if that leads into the bracket and not far beyond the last step."""
     if rise > 0.0:
         new = float(a - g / rise)
@@ -208,6 +206,12 @@ def has_one_level(problem: Problem) -> bool:
         return True
     prior = getattr(problem.designs[0], "prior", None)
     return problem.intercepts == "common" and prior is not None
+
+
+def held_levels(problem: Problem) -> Floats:
+    """(classes,): the levels that tasks with one in common are held at."""
+    designs: Sequence[Any] = problem.designs
+    return np.array([design.prior.level for design in designs[: getattr(problem.data, "classes", 1)]])
 
 
 def levels_of(problem: Problem, W: Floats) -> Floats:
@@ -289,6 +293,7 @@ class AtBestLevel:
         self.problem, self.coefs, self._make = problem, coefs, make
         self.ridges: list[Any] = []  # the one that was asked for last, if any was
         self.inner, self.near = make(), None
+        self.rises = np.zeros(getattr(problem.data, "classes", 1))  # see `settle_level`
 
     near: Floats | None
 
@@ -306,8 +311,10 @@ class AtBestLevel:
 
     def solve(self, *given: object, **options: object) -> tuple[Floats, Any]:
         found: list[Any] = []
+        levels: list[Floats] = []
 
         def once() -> Floats:
+            levels.append(held_levels(self.problem))
             self.inner = self.make()
             if self.near is not None:
                 self.inner.warm(self.near)
@@ -315,8 +322,9 @@ class AtBestLevel:
             self.near = np.array(found[-1][0])
             return self.coefs(self.near)
 
-        settle_level(self.problem.designs, once, getattr(self.problem.data, "classes", 1))
-        once()
+        settle_level(self.problem.designs, once, len(self.rises), rises=self.rises)
+        if not np.array_equal(levels[-1], held_levels(self.problem)):
+            once()
         out: tuple[Floats, Any] = found[-1]
         return out
 

@@ -12,7 +12,7 @@ from ..._data.designs import Floats, Ints
 from ..._objective.pooling import PoolingRidge
 from ..._objective.problem import Problem
 from ..level_priors import counted
-from ..one_level import has_one_level, settle_level
+from ..one_level import has_one_level, held_levels, settle_level
 from ..stages import SETTLED
 from .around_bounds import AroundBounds, around, forces_of
 from .pooling import PooledFit, Pooling, likely, sizes
@@ -102,18 +102,13 @@ class LossPooling:
             self.newton.last = last
             b, V = self._one(k, k_common)
             found.append((b, V))
-            levels.append(self._levels())
+            levels.append(held_levels(self.problem))
             return np.asarray(np.tile(b, (len(V) // self.problem.classes, 1)) + V)
 
         settle_level(self.problem.designs, solve, self.problem.classes, self.problem.samples_alike, self.rises)
-        if not np.array_equal(levels[-1], self._levels()):
+        if not np.array_equal(levels[-1], held_levels(self.problem)):
             solve()
         return found[-1]
-
-    def _levels(self) -> Floats:
-        """(classes,): the levels that tasks are held at."""
-        designs: Sequence[Any] = self.problem.designs
-        return np.array([design.prior.level for design in designs[: self.problem.classes]])
 
     def _one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
         problem, K = self.problem, self.problem.classes
