@@ -176,7 +176,7 @@ def _settle(designs: Sequence[Any], solve: Callable[[], Floats], samples_alike: 
 
 
 def _onward(low: tuple[float, float], high: tuple[float, float], a: float, g: float, step: float, rise: float) -> float:
-    """The next level: by the secant through the last two, if that leads into the bracket and not far beyond the last step."""
+    """The next level: by the secant through the last two, if that leads into the bracket and not too far"""
     if rise > 0.0:
         new = float(a - g / rise)
         if low[0] < new < high[0] and (step == 0.0 or abs(new - a) <= FAR * abs(step)):
