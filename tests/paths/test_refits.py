@@ -245,13 +245,49 @@ def test_dirty_scores_of_tasks_that_it_interpolates_do_not_depend_on_the_path():
 
 
 @pytest.mark.filterwarnings("ignore:the targets of task")
-def test_classes_that_a_feature_without_a_penalty_separates_have_no_score():
+@pytest.mark.parametrize("intercepts", ["task", "common"])
+@pytest.mark.parametrize("search", [MSMTFLClassifierCV, msmtfl.L12MTLClassifierCV, msmtfl.DirtyMTLClassifierCV])
+def test_classes_that_a_feature_without_a_penalty_separates_have_no_score(search, intercepts):
+    """Models that couple the tasks used to score such points: by where the solver had stopped."""
     rng = np.random.default_rng(0)
-    X, task = rng.standard_normal((24, 3)), np.zeros(24, dtype=int)
-    y, factors = (X[:, 0] + 0.3 * rng.standard_normal(24) > 0).astype(int), np.array([0.0, 0.0, 1.0])
-    folds = list(TaskKFold(3, task=task, random_state=0).split(X))
+    X, task = rng.standard_normal((24, 3)), np.repeat([0, 1], 12)
+    y = (np.where(task == 0, X[:, 0], X[:, 1]) > 0).astype(int)
+    y[task == 1] ^= rng.random(12) < 0.3
+    folds = list(TaskKFold(3, task=[f"{a} {b}" for a, b in zip(task, y, strict=True)], random_state=0).split(X))
+    model = small(search, penalty_factors=[0.0, 1.0, 1.0], cv=folds, intercepts=intercepts)
     with pytest.raises(ValueError, match="no point of the grid has a score"):
-        MSMTFLClassifierCV(lams=4, theta_ratios=[np.inf], penalty_factors=factors, cv=folds).fit(X, y, task=task)
+        model.fit(X, y, task=task)
+
+
+@pytest.mark.filterwarnings("ignore:the targets of task", "ignore:the best point")
+@pytest.mark.parametrize("search", [MSMTFLClassifierCV, msmtfl.DirtyMTLClassifierCV])
+def test_points_at_which_the_loss_has_all_but_gone_have_no_score(search):
+    """Rounding says how large coefficients are that nearly nothing holds back: scores used to be off by 30 % there."""
+    rng = np.random.default_rng(12)
+    X, task, W = rng.standard_normal((90, 8)), np.repeat(np.arange(3), 30), np.zeros((3, 8))
+    W[:, :3] = 3.0 * rng.standard_normal((3, 3))
+    y = ((X * W[task]).sum(axis=1) + 0.3 * task + rng.logistic(size=90) > 0).astype(int)
+    folds = list(TaskKFold(3, task=[f"{a} {b}" for a, b in zip(task, y, strict=True)], random_state=1).split(X))
+    model = search(np.geomspace(0.1, 1e-9, 6), cv=folds)
+    model._ends_early = False
+    model.fit(X, y, task=task)
+    lams, eligible = model.cv_results_[next(iter(model.surface_.parameters))], model.cv_results_["eligible"]
+    assert eligible[lams > 1e-4].any()
+    assert not eligible[lams < 1e-8].any()
+
+
+def test_a_common_level_far_away_is_found():
+    """Half-way there all rows of a task are saturated: steps were then 1e26 times too long, and a stage that had not moved
+    counted as solved (gap 3.5e-6, level 146.07)."""
+    rng = np.random.default_rng(12)
+    X, task, W = rng.standard_normal((90, 8)), np.repeat(np.arange(3), 30), np.zeros((3, 8))
+    W[:, :3] = 3.0 * rng.standard_normal((3, 3))
+    y = ((X * W[task]).sum(axis=1) + 0.3 * task + rng.logistic(size=90) > 0).astype(int)
+    folds = TaskKFold(3, task=[f"{a} {b}" for a, b in zip(task, y, strict=True)], random_state=1).split(X)
+    rows = next(iter(folds))[0]
+    model = MSMTFLClassifier(1e-9, np.inf, intercepts="common").fit(X[rows], y[rows], task=task[rows])
+    assert model.dual_gap_ < 1e-9
+    np.testing.assert_allclose(model.intercept_, 151.41776, rtol=1e-6)
 
 
 @pytest.mark.slow

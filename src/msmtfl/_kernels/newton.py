@@ -52,6 +52,9 @@ IDLE = cython.declare(cython.Py_ssize_t, 20)  # steps without progress, after wh
 STEPS = cython.declare(
     cython.Py_ssize_t, 120
 )  # of a solve; it takes less than ten, or thirty where classes are separable
+HALVED = cython.declare(
+    cython.int, 10
+)  # times that a step is halved before it is cut to a tenth: where rows are saturated it may be 1e26 times too long
 FEW = cython.declare(cython.Py_ssize_t, 6)  # steps after which longer ones are tried
 FAR = cython.declare(cython.double, 64.0)  # times the step: the longest
 AT_LEAST = cython.declare(cython.Py_ssize_t, 16)  # features taken into work together
@@ -482,7 +485,7 @@ class Newton:
                     self._move(0.5 * t)
                 self._slopes()
                 return True
-            t *= 0.5
+            t *= 0.5 if turn < HALVED else 0.1
             self._move(t)
         return False
 

@@ -252,6 +252,30 @@ def escaping(design: LossTask, w: Floats, free: np.ndarray, limit: Limit = False
     return out
 
 
+def may_have_escaped(design: LossTask, W: Floats) -> np.ndarray:
+    """(solutions,) bool: whether coefficients W (solutions, d) are large enough for `all_escaped`, whatever the level is."""
+    away, live, out = design.of_loss.escapes(design.y), design.v > 0.0, np.zeros(len(W), dtype=bool)
+    if not live.any() or not away.all():
+        return out
+    size, far = np.abs(W), -np.log(STEEP)
+    out = np.asarray(size @ np.sqrt(design.squares / design.v[live].min()) > far)
+    if out.any() and away.min() < 0.0 < away.max():  # rows themselves say more than norms
+        some = np.flatnonzero(out)
+        used = np.flatnonzero(size[some].any(axis=0))
+        f = design.block(used) @ W[np.ix_(some, used)].T + design.offset[:, None]
+        out[some] = f[away > 0.0].min(axis=0) - f[away < 0.0].max(axis=0) > far
+    return out
+
+
+def all_escaped(design: LossTask, w: Floats) -> bool:
+    """Whether all rows of a task have all but escaped at w: its loss has all but gone, and the slopes that say how large its
+    coefficients are have lost most of their digits."""
+    if not design.of_loss.escapes(design.y).all():
+        return False
+    slope = design.of_loss.slope(design.y, design.predictor(w))
+    return float(np.abs(slope).max()) < STEEP * float(np.sqrt(design.yy / design.v.sum()))
+
+
 def _held_back(design: LossTask, C: Floats, f: Floats, bend: Floats) -> bool:
     """Whether it is certain that rows cannot escape along the columns C: no t = C z has away_r t_r >= 0 in all rows that can
     escape and t_r = 0 in the others, but t = 0.

@@ -14,6 +14,7 @@ from scipy import sparse
 from .._data.designs import Design, Floats, Ints
 from .._objective.certificates import AT_ONCE
 from .._objective.groups import Groups
+from .._objective.loss_certificates import all_escaped, may_have_escaped
 from .._objective.problem import Problem
 from .._solvers.degrees import curved, face, rank_of, stiffened, traces
 from .._solvers.one_level import has_one_level, held_at, levels_of
@@ -131,10 +132,41 @@ class Solutions:
         return next(iter(self.parameters.values()))
 
     @property
-    def complete(self) -> np.ndarray:
-        """(K, L) bool: where the solution is what the model itself gives at this point. Elsewhere a search has stopped
-        short of it: such a solution must neither be scored nor chosen."""
+    def settled(self) -> np.ndarray:
+        """(K, L) bool: where the work went to its end. Elsewhere a search has stopped short of it."""
         raise NotImplementedError
+
+    @cached_property
+    def complete(self) -> np.ndarray:
+        """Whether the solution is what the model itself gives, at every point (K, L).
+
+        Elsewhere it must neither be scored nor chosen: a search has stopped short of it, or the problem has no minimiser
+        (free features separate classes), or the loss of a task has all but gone, so that rounding says how large its
+        coefficients are. Such solutions are where a solver happened to stop.
+        """
+        if not self._data().may_escape:
+            return np.asarray(self.settled)
+        out: np.ndarray = self.settled & self._at_points(~self._boundless, False)
+        return out
+
+    @property
+    def _boundless(self) -> np.ndarray:
+        """(solutions,) bool: whether some task has no minimiser, or all of its rows have all but escaped."""
+        problem, out = self._data(), np.zeros(self.count, dtype=bool)
+        never = problem.factors.T == 0.0  # penalised
+        for i, design in enumerate(problem.designs):
+            W = self._dense_of(i)
+            suspect = may_have_escaped(design, W) | never[i].any()
+            for place in np.flatnonzero(suspect & ~out).tolist():
+                with self._at_level(place):
+                    free = np.where(never[[i]], 0.0, 1.0)
+                    out[place] = all_escaped(design, W[place]) or problem.escapes(i, W[[place]], free)[0]
+        return out
+
+    def _dense_of(self, i: int) -> Floats:
+        """(solutions, d): the coefficients of a task."""
+        W = self.of_task(i)
+        return W if isinstance(W, np.ndarray) else W.dense(np.arange(self.count))
 
     def places_in_use(self) -> tuple[Ints, Ints]:
         """Return the places in `solved` that points have, and each point's place among them.
@@ -455,15 +487,15 @@ class Refitted(Solutions):
             )
             exists.append(not escapes)
             solved.append(Solved(solutions.solved[place].k, at, W.ravel()[at], True, np.empty(0, dtype=np.intp)))
-        complete = solutions.complete & np.array([*exists, False])[last]
-        return cls(solutions.tasks, solutions.features, tuple(solved), problem, last, complete)
+        settled = solutions.complete & np.array([*exists, False])[last]
+        return cls(solutions.tasks, solutions.features, tuple(solved), problem, last, settled)
 
     @property
     def last(self) -> Ints:
         return self.places
 
     @property
-    def complete(self) -> np.ndarray:
+    def settled(self) -> np.ndarray:
         return self.known
 
 
@@ -499,8 +531,8 @@ class StagedSolutions(Solutions):
             out[k, l] = self.in_words(k, l)
         return out
 
-    @cached_property
-    def complete(self) -> np.ndarray:
+    @property
+    def settled(self) -> np.ndarray:
         return ~np.isin(self.ended, SHORT)
 
     @cached_property
@@ -567,7 +599,7 @@ class StagedSolutions(Solutions):
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:
-            _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.stopping_reason
+            _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.stopping_reason, self.complete
         return {**self.__dict__, "problem": None}
 
 

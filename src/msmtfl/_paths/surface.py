@@ -249,20 +249,17 @@ class Surface(StagedSolutions):
             A[row, feature] *= left
             yield W.dense(some), A, self._lam_of[some]
 
-    @cached_property
-    def complete(self) -> np.ndarray:
-        """Whether the solution is what the model itself gives, at every point (K, L).
-
-        Where a stage has no minimiser (classes that free features separate) its solution is where the solver
-        happened to stop: that is no more complete than a stage that was not solved.
-        """
+    @property
+    def settled(self) -> np.ndarray:
+        """A stage without a minimiser (classes that free features separate) is no more settled than one that was not
+        solved."""
         escapes = self._escapes
         if not escapes.any():
-            return np.asarray(super().complete)
-        out: np.ndarray = super().complete & _over(self.chains, lambda chain: not escapes[list(chain)].any(), np.bool_)
+            return super().settled
+        out: np.ndarray = super().settled & _over(self.chains, lambda chain: not escapes[list(chain)].any(), np.bool_)
         return out
 
-    @property
+    @cached_property
     def _escapes(self) -> np.ndarray:
         """(solutions,) bool: whether some task has no minimiser."""
         problem, out = self._data(), np.zeros(len(self.solved), dtype=bool)
@@ -350,5 +347,5 @@ class Surface(StagedSolutions):
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:
-            _ = self.lam_max, self.complete
+            _ = self.lam_max
         return super().__getstate__()

@@ -147,10 +147,11 @@ def _settle(designs: Sequence[Any], solve: Callable[[], Floats], samples_alike: 
         _move(designs, a)
     W = solve()
     start, g, lever = a, slope_of(designs, W, samples_alike), lever_of(designs)
+    # not at the level that is tried, where coefficients of 0 may have any loss: classes that are apart take levels far away
+    unit = _unit_at(designs, _level_of(designs, np.zeros_like(W), samples_alike), samples_alike)
     low, high = (-np.inf, 0.0), (np.inf, 0.0)  # levels and slopes to the left and to the right of the root
     step, before, best = 0.0, 0.0, (abs(g), a, W)
     for turn in range(STEPS):
-        unit = unit_of(designs, samples_alike)
         if abs(g) <= FLAT * unit / max(reach_of(designs, start, lever, unit), 1e-300) or g == 0.0:
             break
         low, high = ((a, g), high) if g < 0.0 else (low, (a, g))

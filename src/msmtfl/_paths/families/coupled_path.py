@@ -231,7 +231,7 @@ class RowSurface(Solutions):
         return self._at_points(np.array([solved.finished for solved in self.solved], dtype=bool), False)
 
     @property
-    def complete(self) -> np.ndarray:
+    def settled(self) -> np.ndarray:
         return self.finished
 
     @cached_property
@@ -270,7 +270,7 @@ class RowSurface(Solutions):
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:
-            _ = self._intercepts, self.objective, self.dual_gap, self.unique
+            _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.complete
         return {**self.__dict__, "problem": None}
 
 

@@ -68,8 +68,8 @@ class PointSurface(Solutions):
     def last(self) -> Ints:
         return self.places
 
-    @cached_property
-    def complete(self) -> np.ndarray:
+    @property
+    def settled(self) -> np.ndarray:
         return self._at_points(np.array(self.finished_at, dtype=bool), False)
 
     @cached_property
@@ -115,7 +115,7 @@ class PointSurface(Solutions):
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:
-            _ = self._intercepts, self.objective, self.dual_gap, self.unique
+            _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.complete
         return {**self.__dict__, "problem": None}
 
 

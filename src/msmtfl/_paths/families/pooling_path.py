@@ -136,7 +136,7 @@ class PoolingSurface(Solutions):
         return np.arange(self.grid.k.size).reshape(self.grid.shape)
 
     @property
-    def complete(self) -> np.ndarray:
+    def settled(self) -> np.ndarray:
         return np.ones(self.grid.shape, dtype=bool)
 
     def coefs(self, places: ArrayLike) -> Floats:
@@ -219,7 +219,7 @@ class PoolingSurface(Solutions):
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:
-            _ = self._intercepts, self.objective, self.dual_gap, self.unique
+            _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.complete
         state = {name: value for name, value in self.__dict__.items() if name not in ("_by_task",)}
         return {**state, "problem": None, "pooling": None}
 

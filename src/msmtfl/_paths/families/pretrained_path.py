@@ -158,7 +158,7 @@ class PretrainedSurface(Solutions):
         return self.places
 
     @property
-    def complete(self) -> np.ndarray:
+    def settled(self) -> np.ndarray:
         return self.done
 
     @cached_property
@@ -198,7 +198,7 @@ class PretrainedSurface(Solutions):
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is not None:
-            _ = self._intercepts, self.objective, self.dual_gap, self.unique
+            _ = self._intercepts, self.objective, self.dual_gap, self.unique, self.complete
         of_data = ("columns", "_by_task", "_first_proofs")
         return {name: value for name, value in self.__dict__.items() if name not in of_data} | {"problem": None}
 

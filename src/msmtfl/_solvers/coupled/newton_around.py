@@ -28,6 +28,10 @@ from .parabolas import Parabola, Samples
 
 GOAL = 1e-12  # change of the linear predictors, over the root of the loss at W = 0, at which steps end
 PATIENCE = 3  # steps without progress that are made before rounding is blamed
+ROUNDED = 1e-5  # change of the linear predictors above which it is not: the solve is not finished
+HALVED = (
+    10  # times that a step is halved before it is cut to a tenth: from saturated rows it may be 1e26 times too long
+)
 # It takes less than ten, or thirty where classes are separable.
 STEPS = 150  # Newton steps with the same features in work
 GOES = 1000  # goes over the rows that a parabola gets: the next step goes on where they end
@@ -227,7 +231,7 @@ class NewtonAround(Generic[Stage]):
             # steps that fall as the square of those before leave nothing to the next one
             fast = moved <= CLOSE and before < NEAR and moved <= before**FASTER and slow * moved <= GOAL
             if moved <= GOAL or idle > PATIENCE or fast:
-                return self._whole(P, B, samples, now), step + 1, True
+                return self._whole(P, B, samples, now), step + 1, best <= ROUNDED
         return self._whole(P, B, samples, now), most, False
 
     def _whole(self, P: Floats, B: Ints, samples: Samples, now: _Present) -> Floats:
@@ -288,11 +292,11 @@ class NewtonAround(Generic[Stage]):
         ):  # rounding of the objective says nothing any more
             self.caution = max(0.1 * self.caution, CAUTION)
             return to, to.value < now.value - 100.0 * noise
-        for _ in range(60):
+        for turn in range(60):
             if at.value <= now.value + 1e-4 * t * fall + noise:
                 self.caution = max(0.1 * self.caution, CAUTION) if t == 1.0 else min(10.0 * self.caution, 1.0)
                 return at, at.value < now.value - 100.0 * noise
-            t *= 0.5
+            t *= 0.5 if turn < HALVED else 0.1
             f, levels = now.f + t * (to.f - now.f), now.levels + t * (to.levels - now.levels)
             at = self._at(part, samples, now.P + t * (to.P - now.P), f, levels)
         self.caution = 1.0

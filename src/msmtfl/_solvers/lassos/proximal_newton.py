@@ -38,6 +38,10 @@ FEW = 6  # steps after which longer ones are tried
 FAR = 64.0  # times the step: the longest
 ROUNDS = 10_000  # of taking features into work
 PATIENCE = 3  # steps without progress that are made before rounding is blamed
+ROUNDED = 1e-5  # violation, as a correlation, above which it is not: the solve is not finished
+HALVED = (
+    10  # times that a step is halved before it is cut to a tenth: from saturated rows it may be 1e26 times too long
+)
 FLAT = 1e-14  # curvature, as a share of the largest, below which it is not taken at its word
 COMPILED = (Logistic, Poisson, Gamma, Tweedie)  # of Huber's the kernel leaves gaps of 1e-8 where lam is next to nothing
 COPIED = 2**28  # bytes that the columns of all tasks may take once more
@@ -328,7 +332,9 @@ class _Descent:
             z, f, new = self._search(Z, z, f, u, a, to, value, turn >= FEW)
             idle = 0 if new < value - 1e-13 * (abs(value) + design.null) else idle
             value = new
-        _, z, f = best
+        off, z, f = best
+        if off > ROUNDED:
+            self.status |= OVERRUN
         out = np.zeros_like(w)
         out[B] = z[:k]
         design.note(out, float(z[k:].sum()), f)
@@ -399,13 +405,13 @@ class _Descent:
         slope = float(u @ (f - fitted)) + float(a @ (np.abs(to) - np.abs(z))) + float(self.bends @ (z * (to - z)))
         noise = 1e-15 * (abs(value) + self.design.null)
         t, at = 1.0, to
-        for _ in range(60):
+        for turn in range(60):
             new = self._value(fitted, at, a)
             if new <= value + 1e-4 * t * min(slope, 0.0) + noise:
                 self.caution = max(0.1 * self.caution, 1e-12) if t == 1.0 else min(10.0 * self.caution, 1.0)
                 found = at, fitted, new
                 return self._beyond(Z, z, to, a, found, noise) if beyond and t == 1.0 else found
-            t *= 0.5
+            t *= 0.5 if turn < HALVED else 0.1
             at = z + t * (to - z)
             fitted = Z @ at + self.offset
         self.caution = 1.0
