@@ -1,12 +1,17 @@
 """What does it cost to ask for more? CPU time with a ridge, an offset, other intercepts or intervals, over that without.
 
-    python benchmarks/studies/costs.py [--only school ...] [--what ridge] [--repeats 5] [--quick]
+    python benchmarks/studies/costs.py [--only school ...] [--what ridge] [--repeats 5] [--paths] [--quick]
 
 On real data (MSMTFL_DATA), columns in units of their standard deviations, one thread. `path`: lassos of all tasks at 50
 strengths. `fit`, `search`: of every family with its defaults. Intervals of predictions: what a search needs to keep for
 them, and the first call of `predict_interval`. Knockoffs: `shared_features` over the search of lassos on [X, knockoffs]
 that it holds. Splitting: `split_intervals` over a fit on all samples. Each ratio is the median over repeats, with and
 without in turns; --quick takes synthetic data.
+
+With --paths instead: paths of every family, each with its own strengths from its largest lam down, on larger parts of the
+data. A ridge makes solutions denser; lassos are therefore also solved `at equal support`, that is at lams where the path
+with a ridge has as many coefficients as that without. The numbers of coefficients, and of rounds of the solver (mean over
+tasks), say whether there was more work to do.
 """
 
 from __future__ import annotations
@@ -23,22 +28,30 @@ import numpy as np
 
 import msmtfl
 from msmtfl._data.tasks import read_training
+from msmtfl._paths.families.common_path import shared_grid, solve_shared
+from msmtfl._paths.families.coupled_path import dirty_grid, group_grid, solve_rows
+from msmtfl._paths.grids import read_grid
+from msmtfl._paths.solve import solve_surface
+from msmtfl._solvers import task_lassos
+from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.solvers import LASSOS, caches_for
 from msmtfl.datasets import make_multitask
 from msmtfl.inference import shared_features, split_intervals
 from msmtfl.inference.knockoffs import lassos_for
 
 SHARES = {"school": 0.3, "hiv_pi": 0.2, "isolet": 0.1}
+OF_PATHS = {"school": 1.0, "hiv_pi": 1.0, "isolet": 0.25, "computer": 1.0}
 SEARCHES = ("LassoMTLCV", "MSMTFLCV", "L12MTLCV", "DirtyMTLCV", "SharedMTLCV")
 RIDGE = 0.7
 
 
-def read(name):
+def read(name, shares=SHARES):
     if name == "synthetic":
         made = make_multitask(m=5, n=40, d=30, sigma=0.5, random_state=0)
         return made.X, made.y, made.task
     data = np.load(Path(os.environ.get("MSMTFL_DATA", ".")) / f"{name}.npz")
     X, y, task = data["X"].astype(float), data["y"].astype(float), data["task"]
-    kept = np.random.default_rng(0).random(len(y)) < SHARES[name]
+    kept = np.random.default_rng(0).random(len(y)) < shares[name]
     X, y, task = X[kept], y[kept], task[kept]
     sizes = X.std(axis=0)
     return X[:, sizes > 0] / sizes[sizes > 0], y, task
@@ -103,18 +116,94 @@ def jobs(X, y, task):
         )
 
 
+# ------------------------------------------------------------------ paths
+
+
+def surface(problem, lams, ratios=(np.inf,)):
+    """Of lassos, thetas in the units of `MSMTFL.surface`."""
+    of_lassos = (None, [np.inf]) if ratios == (np.inf,) else (ratios, None)
+    return solve_surface(problem, read_grid(problem, lams, *of_lassos, None, (0.0,), None, "capped"))
+
+
+FAMILIES = {
+    "LassoMTL": lambda problem: surface(problem, 50),
+    "MSMTFL": lambda problem: surface(problem, 30, (50.0, 10.0, 4.0)),
+    "L12MTL": lambda problem: solve_rows(problem, group_grid(problem, 30, 1e-2)),
+    "DirtyMTL": lambda problem: solve_rows(problem, dirty_grid(problem, 30, [0.5], 1e-2)),
+    "SharedMTL": lambda problem: solve_shared(problem, shared_grid(problem, 20, [0.5, 1.0], None, 1e-2)),
+}
+
+
+def problem_of(X, y, task, share=1.0, offset=None):
+    data = read_training(X, y, task=task, offset=offset)
+    return make_problem(data, fit_intercept=True, standardize=False, positive=False, l1_ratio=share)
+
+
+def rounds(problem, lams):
+    """Of all lams, in the mean over tasks."""
+    lassos, total = task_lassos.lassos_for(problem, caches_for(problem, LASSOS), None), 0.0
+    for lam in lams.tolist():
+        lassos.at(lam)
+        total += float(lassos.solve(lam * problem.stage_weights)[1].mean())
+    return total
+
+
+def equal_lams(X, y, task):
+    """Lams of the lassos without and with a ridge at which they have equally many coefficients, as nearly as can be."""
+    plain = surface(problem_of(X, y, task), 50)
+    fine = surface(problem_of(X, y, task, RIDGE), plain.lam_max / RIDGE * np.geomspace(1.0, 1e-5, 400))
+    counts = fine.n_entries[:, 0]
+    nearest = [int(np.abs(counts - n).argmin()) for n in plain.n_entries[:, 0].tolist()]
+    places, firsts = np.unique(nearest, return_index=True)
+    return plain.lams[firsts], fine.lams[places]
+
+
+def of_paths(X, y, task, repeats):
+    """Lines of the table: family, what more, ratio, seconds without, coefficients and rounds with over those without."""
+    offset = 0.1 * np.random.default_rng(1).standard_normal(len(y)) * y.std()
+    calls = []
+    for name, path in FAMILIES.items():
+
+        def of(y=y, share=1.0, offset=None, path=path):
+            return path(problem_of(X, y, task, share, offset))
+
+        calls.append((name, f"ridge, l1_ratio={RIDGE}", lambda of=of: of(share=RIDGE), of))
+        calls.append((name, "offset", lambda of=of: of(offset=offset), lambda of=of: of(y=y - offset)))
+    without, ridged = equal_lams(X, y, task)
+    more = lambda: surface(problem_of(X, y, task, RIDGE), ridged)  # noqa: E731
+    calls.append(("LassoMTL", "ridge, at equal support", more, lambda: surface(problem_of(X, y, task), without)))
+    for name, asked, more, less in calls:
+        found, seconds = ratio(more, less, repeats)
+        a, b = more(), less()
+        denser = np.maximum(a.n_entries, 0).sum() / np.maximum(b.n_entries, 0).sum()
+        turns = "-"
+        if name == "LassoMTL" and "ridge" in asked:
+            turns = rounds(problem_of(X, y, task, RIDGE), a.lams) / rounds(problem_of(X, y, task), b.lams)
+            turns = f"{turns:.2f}"
+        yield f"| {name} | {asked} | {found:.2f} | {seconds:.3f} | {denser:.2f} | {turns} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=list(SHARES), default=list(SHARES))
+    parser.add_argument("--only", nargs="+", choices=list(OF_PATHS))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--what", default="", help="part of what a line says: only these")
+    parser.add_argument("--paths", action="store_true", help="paths of every family, with a ridge or an offset")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # of data, which do not matter for the time
-    for name in ["synthetic"] if options.quick else options.only:
-        X, y, task = read(name)
+    shares = OF_PATHS if options.paths else SHARES
+    for name in ["synthetic"] if options.quick else options.only or list(shares):
+        X, y, task = read(name, {**OF_PATHS, **shares})
         data = read_training(X, y, task=task)
         print(f"{name}: {data.m} tasks, {len(y):,} samples, {data.d} features")
+        if options.paths:
+            print(
+                "| path | with | ratio | CPU s without | coefficients, ratio | rounds, ratio |\n" + "| --- " * 6 + "|"
+            )
+            for line in of_paths(X, y, task, options.repeats):
+                print(line, flush=True)
+            continue
         print("| | with | ratio | CPU s without |\n| --- | --- | --- | --- |")
         for what, asked, more, less in jobs(X, y, task):
             if options.what in f"{what}, {asked}":

@@ -241,6 +241,7 @@ SMALLEST = [
     pytest.param("bounds.py", "--problems 2 --only l12 pooling", "| pooling | 2 | 2 |", "cvxpy", marks=SLOW),
     pytest.param("column_units.py", "--only school --folds 2", "school   ", ""),
     pytest.param("costs.py", "--quick --repeats 1", "| fit, LassoMTLCV | split_intervals |", "", marks=SLOW),
+    pytest.param("costs.py", "--paths --quick --repeats 1", "| LassoMTL | ridge, at equal support |", "", marks=SLOW),
     pytest.param("import_time.py", "--repeats 1", "| `from msmtfl import MSMTFLCV` |", "", marks=SLOW),
     pytest.param("null_lam.py", "--smallest", "| 3 x 100 x 40 |", ""),
     pytest.param(

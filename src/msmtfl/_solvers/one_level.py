@@ -32,7 +32,8 @@ from .._runtime.progress import Listener
 from .lassos.lasso_solver import one_by_one
 from .stages import Outcome
 
-STEPS = 100  # of the search for a level; it takes about ten
+STEPS = 100  # of the search for a level; it takes about four
+FAR = 10.0  # times its last step that it may go
 FLAT = 1e-14  # times the loss at W = 0, over the reach: a slope that rounding hides
 CLOSE = 1e-8  # variance of a column, as a share of the square of its mean, up to which it is taken about the mean
 EPS = float(np.finfo(float).eps)
@@ -40,14 +41,20 @@ NARROW = 4e-16  # relative width of a bracket
 
 
 def settle_level(
-    designs: Sequence[Any], solve: Callable[[], Floats], classes: int = 1, samples_alike: bool = False
+    designs: Sequence[Any],
+    solve: Callable[[], Floats],
+    classes: int = 1,
+    samples_alike: bool = False,
+    rises: Floats | None = None,
 ) -> Floats:
     """Move tasks to the level at which W = solve() (m, d) has the least objective, and return that W; with several classes
-    one level for each."""
+    one level for each. `rises` (classes,) says how fast the derivative rose at the end of the last search, 0 if there was
+    none, and is told that of this one."""
+    rises = np.zeros(classes) if rises is None else rises
     if classes == 1:
-        return _settle(designs, solve, samples_alike)
+        return _settle(designs, solve, samples_alike, rises)
     for c in range(classes):  # those of others do not matter: classes share features, not levels
-        _settle(designs[c::classes], partial(_of_class, solve, c, classes), samples_alike)
+        _settle(designs[c::classes], partial(_of_class, solve, c, classes), samples_alike, rises[c : c + 1])
     return solve()
 
 
@@ -144,7 +151,7 @@ def _moments(design: Any) -> tuple[Floats, Floats]:
     return mean, np.where(squares > CONSTANT_SHARE**2 * mean**2, squares, 0.0)
 
 
-def _settle(designs: Sequence[Any], solve: Callable[[], Floats], samples_alike: bool) -> Floats:
+def _settle(designs: Sequence[Any], solve: Callable[[], Floats], samples_alike: bool, rises: Floats) -> Floats:
     prior = designs[0].prior
     a = 0.0 if prior is None else float(prior.level)
     if prior is None:
@@ -157,18 +164,22 @@ def _settle(designs: Sequence[Any], solve: Callable[[], Floats], samples_alike: 
     # not at the level that is tried, where coefficients of 0 may have any loss: classes that are apart take levels far away
     unit = _unit_at(designs, _level_of(designs, np.zeros_like(W), samples_alike), samples_alike)
     low, high = (-np.inf, 0.0), (np.inf, 0.0)  # levels and slopes to the left and to the right of the root
-    step, best = 0.0, (abs(g), a, W)
-    for _ in range(STEPS):
+    step, before, best = 0.0, 0.0, (abs(g), a, W)
+    for turn in range(STEPS):
         if abs(g) <= FLAT * unit / max(reach_of(designs, start, lever, unit), 1e-300) or g == 0.0:
             break
         low, high = ((a, g), high) if g < 0.0 else (low, (a, g))
-        new = _between(low, high, a, g if _linear(designs) else float(np.clip(g, -1.0, 1.0)), step)
+        way = g if _linear(designs) else float(np.clip(g, -1.0, 1.0))  # of the first step
+        by_secant = turn < 2 or abs(g) < 0.5 * abs(before)
+        new = _onward(low, high, a, way, step, rises[0]) if by_secant else _between(low, high, a, way, step)
         if new == a or (np.isfinite(high[0] - low[0]) and high[0] - low[0] <= NARROW * max(abs(low[0]), abs(high[0]))):
             break
         step, a = new - a, new
         _move(designs, a)
         W = solve()
         g, before = slope_of(designs, W, samples_alike), g
+        if abs(g) < abs(before):  # what is left of g later is rounding
+            rises[0] = (g - before) / step
         if (
             low[1] and high[1] and np.sign(g) == np.sign(before)
         ):  # the other end stays where it is: let it count for less
@@ -178,6 +189,15 @@ def _settle(designs: Sequence[Any], solve: Callable[[], Floats], samples_alike: 
     if best[1] != a:
         _move(designs, best[1])
     return best[2]
+
+
+def _onward(low: tuple[float, float], high: tuple[float, float], a: float, g: float, step: float, rise: float) -> float:
+    """The next level: by the secant through the last two, if that leads into the bracket and not too far"""
+    if rise > 0.0:
+        new = float(a - g / rise)
+        if low[0] < new < high[0] and (step == 0.0 or abs(new - a) <= FAR * abs(step)):
+            return new
+    return _between(low, high, a, g, step)
 
 
 def _between(low: tuple[float, float], high: tuple[float, float], a: float, g: float, step: float) -> float:
@@ -202,6 +222,12 @@ def has_one_level(problem: Problem) -> bool:
         return True
     prior = getattr(problem.designs[0], "prior", None)
     return problem.intercepts == "common" and prior is not None
+
+
+def held_levels(problem: Problem) -> Floats:
+    """(classes,): the levels that tasks with one in common are held at."""
+    designs: Sequence[Any] = problem.designs
+    return np.array([design.prior.level for design in designs[: getattr(problem.data, "classes", 1)]])
 
 
 def levels_of(problem: Problem, W: Floats) -> Floats:
@@ -283,6 +309,7 @@ class AtBestLevel:
         self.problem, self.coefs, self._make = problem, coefs, make
         self.ridges: list[Any] = []  # the one that was asked for last, if any was
         self.inner, self.near = make(), None
+        self.rises = np.zeros(getattr(problem.data, "classes", 1))  # see `settle_level`
 
     near: Floats | None
 
@@ -300,8 +327,10 @@ class AtBestLevel:
 
     def solve(self, *given: object, **options: object) -> tuple[Floats, Any]:
         found: list[Any] = []
+        levels: list[Floats] = []
 
         def once() -> Floats:
+            levels.append(held_levels(self.problem))
             self.inner = self.make()
             if self.near is not None:
                 self.inner.warm(self.near)
@@ -309,8 +338,9 @@ class AtBestLevel:
             self.near = np.array(found[-1][0])
             return self.coefs(self.near)
 
-        settle_level(self.problem.designs, once, getattr(self.problem.data, "classes", 1))
-        once()
+        settle_level(self.problem.designs, once, len(self.rises), rises=self.rises)
+        if not np.array_equal(levels[-1], held_levels(self.problem)):
+            once()
         out: tuple[Floats, Any] = found[-1]
         return out
 

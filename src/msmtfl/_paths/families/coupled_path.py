@@ -20,6 +20,7 @@ from ..._objective.row_certificates import certify_rows
 from ..._objective.row_norms import GroupNorm, RowNorm
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each
+from ..._solvers.coupled.coupled_rows import CoupledRows
 from ..._solvers.coupled.only_minimiser import AT_BOUND
 from ..._solvers.degrees import (
     FIXED,
@@ -398,6 +399,8 @@ class RowPaths:
         if l in self.behind:
             self._warm(l, self.behind.pop(l))
         if not alike:
+            if isinstance(rows, CoupledRows):
+                rows.go_ahead(self._ahead(k, l))
             W, _ = rows.solve(norm, most, self.settled)
         if alike or (rows.finished and not rows.determined(norm)):
             # of several minimisers the one that a fit by itself finds
@@ -408,6 +411,14 @@ class RowPaths:
             self.steepest[k, l] = rows.steepest()
         at = support(W)
         self.solved[k, l] = Solved(k, at, W.ravel()[at], rows.finished, np.empty(0, dtype=np.intp))
+
+    def _ahead(self, k: int, l: int) -> float:
+        """How far the next point of a column is from the last one, over how far that is from the one before."""
+        lams = self.grid.strength[self.order[:, l], l]
+        s = int(np.flatnonzero(self.order[:, l] == k)[0])
+        return (
+            float((lams[s - 1] - lams[s]) / (lams[s - 2] - lams[s - 1])) if s > 1 and lams[s - 2] > lams[s - 1] else 0.0
+        )
 
     def latest(self) -> RowSurface:
         """What the last call has solved."""

@@ -100,6 +100,7 @@ class CoupledRows:
         alive = np.array([self.H[:, i] > 0.0 for i in firsts])
         self.independence = Independence(self.grams, alive, [self.designs[i].n for i in firsts], self._fetch)
         self.lassos: Lassos | None = None
+        self.before: tuple[Floats, Floats, Floats] | None = None  # W, T and G of the solution before the last
         self.finished = True
 
     # ------------------------------------------------------------------ the ridge
@@ -206,6 +207,7 @@ class CoupledRows:
     def warm(self, W: Floats) -> None:
         """Start the next solve from W (m, d) instead of from the last solution."""
         self.W, self.T, self.lassos = np.where(self.H > 0.0, W.T, 0.0), np.zeros(self.d), None
+        self.before = None
         self.G = self.gradient(self.W)
 
     def solve(self, norm: RowNorm, max_iter: int = 0, settled: float = SETTLED) -> tuple[Floats, int]:
@@ -251,6 +253,16 @@ class CoupledRows:
                 self.G = self.gradient(self.W)
         return self.W.T.copy(order="C"), max(total, 1)
 
+    def go_ahead(self, part: float) -> None:
+        """Start the next solve beyond the last solution, by a part of the way from the one before to it."""
+        here = self.W.copy(), self.T.copy(), self.G  # which solving writes to
+        if self.before is not None and self.lassos is None and part > 0.0:
+            W, T, G = self.before
+            self.W = self.W + part * (self.W - W)
+            self.T = np.maximum(self.T + part * (self.T - T), 0.0)
+            self.G = self.G + part * (self.G - G) if self.ridge is None else self.gradient(self.W)
+        self.before = here
+
     def determined(self, norm: RowNorm) -> bool:
         """Whether W is known to be the only minimiser, wherever the solver started; where there may be several, the start
         decides which one is found (see `only_minimiser`)."""
@@ -284,7 +296,7 @@ class CoupledRows:
     def forget(self) -> None:
         """Start the next solve from 0, as a fit does."""
         self.W, self.T, self.G = np.zeros((self.d, self.m)), np.zeros(self.d), self.C
-        self.work, self.lassos = None, None
+        self.work, self.lassos, self.before = None, None, None
 
     def _solve_apart(self, norm: DirtyNorm, max_iter: int) -> tuple[Floats, int]:
         """The same where the norm is the lasso's: every task on its own."""
@@ -347,7 +359,7 @@ class CoupledRows:
         step = self._newton if kind == _row_kernel.GROUP else self._on_pattern
         part_norm = norm.of_rows(work.rows)
         best, stuck, patience, ridge, before = np.inf, 0, 1, RIDGE, 0.0
-        value = self._objective(work, part_norm, work.W, work.G)
+        from_W, from_G = work.W.copy(), work.G.copy()  # what sweeps gain is measured where a Newton step is taken only
         while total < left:
             used = np.count_nonzero(work.W.any(axis=1))
             as_long = min(
@@ -368,12 +380,13 @@ class CoupledRows:
                 before = worst  # soon there without
                 continue
             swept = self._objective(work, part_norm, work.W, work.G)
+            value = self._objective(work, part_norm, from_W, from_G)
             part, new = self._descend(work, part_norm, step(work, a, b, ridge), swept)
             if part > 0.1 or swept - new > value - swept:
                 patience, ridge = 1, max(RIDGE, 0.1 * ridge)
             else:  # the quadratic model reaches no further than rows that change their form
                 patience, ridge = min(2 * patience, 64), min(100.0 * ridge, 1e-2)
-            before, value = 0.0, new
+            before, from_W, from_G = 0.0, work.W.copy(), work.G.copy()
         return total
 
     def _objective(self, work: WorkingRows, norm: RowNorm, W: Floats, G: Floats) -> float:

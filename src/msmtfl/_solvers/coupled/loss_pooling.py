@@ -13,7 +13,7 @@ from ..._data.designs import Floats, Ints
 from ..._objective.pooling import PoolingRidge
 from ..._objective.problem import Problem
 from ..level_priors import counted
-from ..one_level import has_one_level, settle_level
+from ..one_level import has_one_level, held_levels, settle_level
 from ..stages import SETTLED
 from .around_bounds import AroundBounds, around, forces_of
 from .parabolas import made_grams
@@ -108,7 +108,7 @@ class LossPooling:
     def __init__(self, problem: Problem):
         self.problem, self.newton = problem, around(problem, _OfPooling(problem))
         self.n = float(sum(design.n for design in problem.designs))
-        self.steps = 1
+        self.steps, self.rises = 1, np.zeros(problem.classes)  # of the derivative with respect to the level
 
     @property
     def finished(self) -> bool:
@@ -124,16 +124,19 @@ class LossPooling:
         if not has_one_level(self.problem):
             return self._one(k, k_common)
         found: list[tuple[Floats, Floats]] = []
+        levels: list[Floats] = []
 
         def solve() -> Floats:
             last, self.newton = self.newton.last, around(self.problem, _OfPooling(self.problem))  # of the level now
             self.newton.last = last
             b, V = self._one(k, k_common)
             found.append((b, V))
+            levels.append(held_levels(self.problem))
             return np.asarray(np.tile(b, (len(V) // self.problem.classes, 1)) + V)
 
-        settle_level(self.problem.designs, solve, self.problem.classes, self.problem.samples_alike)
-        solve()
+        settle_level(self.problem.designs, solve, self.problem.classes, self.problem.samples_alike, self.rises)
+        if not np.array_equal(levels[-1], held_levels(self.problem)):
+            solve()
         return found[-1]
 
     def _one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
