@@ -21,7 +21,9 @@ CLASSES = pytest.mark.parametrize("K", [2, 3])
 STRENGTHS = {"sparse": (0.02, 0.06, 0.03), "ridge": (12.0, 0.5, 4.0)}  # of schools, what is common, and regions
 
 
-@parametrize_with_checks([NestedMTLClassifier(), NestedMTLClassifierCV(2, lam_uppers=[1.0], kind="ridge", cv=2)])
+@parametrize_with_checks(
+    [NestedMTLClassifier(), NestedMTLClassifierCV(2, lam_commons=[1.0], lam_uppers=[1.0], kind="ridge", cv=2)]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

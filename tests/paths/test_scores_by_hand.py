@@ -306,4 +306,4 @@ def test_a_task_that_is_known_rather_than_predicted_is_named(monkeypatch, rows, 
     data = SimpleNamespace(targets=targets, labels=np.array(["a", "b"]))
     remarks.warn_if_too_good(None, SimpleNamespace(error=kind, data=data), 0, 0)
     assert [category for _, category in told] == [TooGoodWarning] * named
-    assert all("task(s) 'b' are predicted with a nMSE of at most 9e-07" in text for text, _ in told)
+    assert all("task(s) 'b' are predicted with an error (nMSE) of at most 9e-07" in text for text, _ in told)

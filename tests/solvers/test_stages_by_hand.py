@@ -372,7 +372,7 @@ class Common:
 
 
 GAPS = {1.0: LARGE, 2.0: SMALL, 3.0: 2.0 * LARGE, 4.0: GAP, 5.0: 0.99 * LARGE}
-WEIGHTS = SimpleNamespace(weights=lambda: np.arange(float(STACKED.d)))
+WEIGHTS = SimpleNamespace(weights=lambda: np.arange(float(STACKED.d)), at=lambda P: WEIGHTS)
 CASES = [  # solved to, repaired to, whether rounds were enough, kept, whether a repair is tried
     (1.0, 2.0, True, 2.0, 1),
     (1.0, 5.0, True, 5.0, 1),
@@ -387,7 +387,7 @@ CASES = [  # solved to, repaired to, whether rounds were enough, kept, whether a
 @pytest.mark.parametrize("ridged", [False, True])
 def test_a_common_part_is_repaired_where_that_is_better(coupled, ridged, first, better, finished, kept, tried):
     lassos, told = Common(first, better, finished), Told()
-    problem = SimpleNamespace(data="data", d=D)
+    problem = SimpleNamespace(data="data", d=D, groups=None)
     coupled.setattr(coupled_stages, "settled", lambda weights, P, tasks: P)
     coupled.setattr(coupled_stages, "within", lambda problem, P: P)
     coupled.setattr(coupled_stages, "ridged", lambda design, ridge: design)
@@ -424,12 +424,12 @@ def test_a_solver_that_cannot_repair_is_taken_as_it_is(coupled):
     lassos = SimpleNamespace(
         stacked=STACKED, grams=None, finished=True, solve=lambda a, reference, max_iter: (np.ones(STACKED.d), 3)
     )
-    solver = coupled_stages.CommonStages(lassos, SimpleNamespace(data="data", d=D))
+    solver = coupled_stages.CommonStages(lassos, SimpleNamespace(data="data", d=D, groups=None))
     assert solver.solve(WEIGHTS, np.zeros((1, STACKED.d)), 0, Told()).dual_gap == LARGE
 
 
 def test_violations_are_those_of_the_point_that_is_asked_for(coupled):
-    lassos, problem = Common(1.0, 1.0), SimpleNamespace(data="data", d=D)
+    lassos, problem = Common(1.0, 1.0), SimpleNamespace(data="data", d=D, groups=None)
     P = np.stack([np.full(STACKED.d, 7.0), np.full(STACKED.d, 8.0)])
     coupled.setattr(coupled_stages, "shared_violation", lambda designs, sums, weights, classes: sums[0, 0])
     assert coupled_stages.CommonStages(lassos, problem).violation(WEIGHTS, P) == 7.0
