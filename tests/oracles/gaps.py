@@ -149,9 +149,9 @@ def lasso_gap_of_task(task, w, a, positive=False):
         seen = held
         p = orthogonal(r, X[:, held], task.dependent) if held.any() else r
         best = min(best, _gap_at(p, np.where(held, LD(0), X.T @ p), r, y, w, a, positive))
-    if best > PROVED * (y @ y) / 2 and np.any(w != 0) and (a > 0).all():
-        p = stationary(r, X, np.where(w != 0, np.where(np.isfinite(a), a, 0) * np.sign(w), 0), w != 0)
-        best = min(best, _gap_at(p, X.T @ p, r, y, w, a, positive))
+    if best > PROVED * (y @ y) / 2 and np.any(w != 0):
+        p = stationary(r, X, np.where(w != 0, np.where(np.isfinite(a), a, 0) * np.sign(w), 0), (w != 0) | (a == 0))
+        best = min(best, _gap_at(p, np.where(a == 0, LD(0), X.T @ p), r, y, w, a, positive))
     return best
 
 

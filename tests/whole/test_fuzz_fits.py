@@ -28,10 +28,10 @@ def test_fits_that_left_the_range_of_floats_once(seed):
     assert not fuzz_fits.run(seed).failures
 
 
-@pytest.mark.parametrize("seed", [13_028_638, 13_037_454, 13_045_972])
+@pytest.mark.parametrize("seed", [13_028_638, 13_037_454, 13_045_972, 14_009_956])
 def test_fits_that_were_wrong_or_warned_once(seed):
     """Of the first the sum of squared residuals is lost in statistics: a gap of 2e-12 was claimed where 2.5e-3 is left. The
-    others have factors of 1e-90, whose squares left the range of floats."""
+    next two have factors of 1e-90, whose squares left the range of floats, the last has targets whose squares did."""
     assert not fuzz_fits.run(seed).failures
 
 

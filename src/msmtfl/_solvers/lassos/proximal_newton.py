@@ -298,7 +298,8 @@ class _Descent:
         beyond = np.flatnonzero(out & (over > OVER * self.length)) if out.any() else ()
         count = max(AT_LEAST, int(work.sum()))
         if len(beyond) > count:
-            steep = over[beyond] / self.length[beyond]
+            length = self.length[beyond]  # squares of targets may be too small for floats
+            steep = np.divide(over[beyond], length, out=np.full(len(beyond), np.inf), where=length > 0.0)
             out[beyond] = False
             out[beyond[np.argpartition(-steep, count - 1)[:count]]] = True
         return out
