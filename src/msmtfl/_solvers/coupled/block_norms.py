@@ -36,9 +36,11 @@ SLOW, FIRMER, FIRMEST = 0.3, 10.0, 1e5  # what is left over what was, from which
 ROUNDS = 200  # times that multipliers are found anew; it takes about ten
 PATIENCE = 4  # of these without progress, before rounding is blamed
 STEPS = 60  # Newton steps for the same multipliers
+MOST = 3000  # Newton steps in all; it takes some fifty, with bounds that most coefficients reach a thousand
 HALVINGS = 40
 ENOUGH = 1e-4  # of the fall that a Newton step promises
 NULL = 1e-6  # of the diagonal: what is added so that no matrix is singular
+NULL_COMMON = 1e-11  # the same with a common part: with more it does not arrive where little is penalised
 OVER = 1e-12  # a gradient beyond its bound, relatively, from which a group is taken into work
 AT_LEAST = 16  # groups taken into work together
 GOES = 100  # of taking groups into work
@@ -240,7 +242,7 @@ class _Work:
         self.stiff = np.where(of_group > 0.0, STIFF * of_group, 1.0)[self.of]  # (k,)
         # a matrix is never singular: columns that depend on others, or are not in use, stay where they are
         squares = np.where(whole.squares[:, B] > 0.0, whole.squares[:, B], 1.0)
-        self.least = NULL * squares
+        self.least = (NULL_COMMON if self.common else NULL) * squares
         self.box = None if whole.box is None else whole.box.on(B)
         self.springs = np.where(whole.stiff[:, B] > 0.0, whole.stiff[:, B], 1.0)
         forces = np.zeros((self.m, len(B))) if whole.forces is None else whole.forces[:, B]
@@ -295,7 +297,7 @@ class _Work:
             if best <= GOAL or (idle > PATIENCE and best <= CLOSE):
                 self.U = pressed
                 return kept, total, True
-            if (most and total >= most) or idle > 4 * PATIENCE:
+            if total >= (most or MOST) or idle > 4 * PATIENCE:
                 break
         self.U = pressed
         return kept, total, False
