@@ -200,7 +200,8 @@ def task_errors(
         if task.offset is not None:
             linear += task.offset[some, None]
         errors, fitted = measure(task.y[some, None], linear)
-        mse += weights[low : low + height] @ errors / weight
+        with np.errstate(over="ignore"):  # errors of counts predicted beyond the range of floats
+            mse += weights[low : low + height] @ errors / weight
         note(some, fitted)
     return weight, mse
 
