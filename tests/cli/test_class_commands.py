@@ -139,7 +139,7 @@ def test_compare_classifiers_gives_what_the_api_gives(data, tmp_path):
         np.testing.assert_allclose(found[name], (api.error[k], api.auc[k]), rtol=1e-6)
     assert {"relative_log_loss", "auc"} <= set(pd.read_csv(tmp_path / "t.csv"))
     page = text_of((tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert "Held-out relative log-loss by task and model" in page
+    assert "Held-out relative log-loss by town and model" in page
     assert "classify=True" in page
     assert "nMSE" not in page
 

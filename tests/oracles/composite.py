@@ -310,6 +310,8 @@ class Composite:
             if not at.any():
                 break
             g, H = self._curved(z)
+            if len(g) != len(z):  # made smooth by more coordinates than there are
+                return start, LD(np.inf)
             step = np.zeros_like(z)
             step[at] = -solved(H[np.ix_(at, at)], g[at])
             new = self._value(z + step)

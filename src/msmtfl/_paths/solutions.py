@@ -147,7 +147,7 @@ class Solutions:
         (free features separate classes), or the loss of a task has all but gone, so that rounding says how large its
         coefficients are. Such solutions are where a solver happened to stop.
         """
-        if not self._data().may_escape:
+        if not self.count or not self._data().may_escape:
             return np.asarray(self.settled)
         out: np.ndarray = self.settled & self._at_points(~self._boundless, False)
         return out

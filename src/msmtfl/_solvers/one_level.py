@@ -33,7 +33,9 @@ from .lassos.lasso_solver import one_by_one
 from .stages import Outcome
 
 STEPS = 100  # of the search for a level; it takes about four
-FAR = 10.0  # times its last step that it may go
+FAR = 10.0  # times its last step that it may go, under squared loss; under others its slope says less, far away
+NEAR = 2.0  # the same under others, and their first step
+FARTHEST = 300.0  # from where it began: farther away curvatures underflow, and there is no minimiser, or next to none
 FLAT = 1e-14  # times the loss at W = 0, over the reach: a slope that rounding hides
 CLOSE = 1e-8  # variance of a column, as a share of the square of its mean, up to which it is taken about the mean
 EPS = float(np.finfo(float).eps)
@@ -171,7 +173,10 @@ def _settle(designs: Sequence[Any], solve: Callable[[], Floats], samples_alike: 
         low, high = ((a, g), high) if g < 0.0 else (low, (a, g))
         way = g if _linear(designs) else float(np.clip(g, -1.0, 1.0))  # of the first step
         by_secant = turn < 2 or abs(g) < 0.5 * abs(before)
-        new = _onward(low, high, a, way, step, rises[0]) if by_secant else _between(low, high, a, way, step)
+        most = (FAR * abs(step) if step else np.inf) if _linear(designs) else NEAR * (abs(step) if step else 1.0)
+        new = _onward(low, high, a, way, step, rises[0], most) if by_secant else _between(low, high, a, way, step)
+        if not _linear(designs) and abs(new - start) > FARTHEST:
+            break
         if new == a or (np.isfinite(high[0] - low[0]) and high[0] - low[0] <= NARROW * max(abs(low[0]), abs(high[0]))):
             break
         step, a = new - a, new
@@ -191,11 +196,13 @@ def _settle(designs: Sequence[Any], solve: Callable[[], Floats], samples_alike: 
     return best[2]
 
 
-def _onward(low: tuple[float, float], high: tuple[float, float], a: float, g: float, step: float, rise: float) -> float:
-    """The next level: by the secant through the last two, if that leads into the bracket and not too far"""
+def _onward(
+    low: tuple[float, float], high: tuple[float, float], a: float, g: float, step: float, rise: float, most: float
+) -> float:
+    """The next level: by the secant through the last two, if that leads into the bracket and no farther than `most`."""
     if rise > 0.0:
         new = float(a - g / rise)
-        if low[0] < new < high[0] and (step == 0.0 or abs(new - a) <= FAR * abs(step)):
+        if low[0] < new < high[0] and abs(new - a) <= most:
             return new
     return _between(low, high, a, g, step)
 
