@@ -638,7 +638,7 @@ def settled(composite: Composite, z: np.ndarray, levels: list[int]) -> np.ndarra
     if not levels:
         return z / composite.size
     value = composite._value(z)
-    for _ in range(200):
+    for _ in range(2000):  # where exponentials are too large, a step changes f by 1 only
         f = composite.A @ z + composite.o
         g, H = np.zeros(len(levels), dtype=LD), np.zeros((len(levels), len(levels)), dtype=LD)
         above = H.copy()  # what Huber's curvature is at most
