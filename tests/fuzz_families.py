@@ -656,7 +656,8 @@ def settled(composite: Composite, z: np.ndarray, levels: list[int]) -> np.ndarra
                 if part.kind == "huber":
                     bend = part.v * part.scale / np.maximum(np.abs(f[part.at] - part.y), part.scale) - bend
                     above += (A[part.at] * bend[:, None]).T @ A[part.at]
-        for step in (-solved(H, g), -solved(H + above, g)):
+        whole = -solved(H, g)  # of tasks whose curvature has all but gone it may be 1e16 times too long
+        for step in (whole, -solved(H + above, g), np.clip(whole, -3, 3)):
             t = LD(1)
             while t > LD(1e-12) and step.any():
                 new = z.copy()

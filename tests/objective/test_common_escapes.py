@@ -92,7 +92,7 @@ def test_a_fit_without_minimiser_is_neither_unique_nor_certified_and_says_why(na
     model, said = fitted(model, target, task)
     stage = model.stages_[-1]
     assert not stage.unique and not model.certificate_.unique
-    assert stage.endless == True  # noqa: E712
+    assert stage.endless
     assert not model.converged_ and stage.dual_gap > model.tol
     assert "no finite coefficients are best" in model.stopping_reason_
     about = [one for one in said if "no finite coefficients minimise the loss" in one]
@@ -137,6 +137,7 @@ def test_directions_are_those_of_a_linear_program(loss, seed):
     m, d, n = int(rng.integers(1, 4)), int(rng.integers(1, 4)), 7
     X, task = np.round(rng.standard_normal((m * n, d)), 1), np.repeat(np.arange(m), n)
     y = (X[:, 0] + 0.7 * rng.standard_normal(m * n) > 0).astype(float) * (1 + 2 * (loss == "poisson"))
+    y[::n], y[1::n] = y.max(initial=1.0), 0.0
     data = read_training(X, y, task=task)
     problem = make_problem(data, loss=loss, fit_intercept=bool(seed % 2), standardize=False, positive=False)
     belongs = np.column_stack([np.ones(m, dtype=bool), np.eye(m, dtype=bool)])

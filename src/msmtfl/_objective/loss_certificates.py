@@ -317,9 +317,10 @@ def _held_back(parts: Sequence[Leeway]) -> bool:
         return False
     roots = [part.design.of_loss.root(part.C, part.design.v, part.f, part.bend) for part in parts]
     size = np.linalg.norm([np.linalg.norm(B, axis=0) for B in roots], axis=0)
-    if not (size > 0.0).all():
+    if not (np.isfinite(size) & (size > np.sqrt(np.finfo(float).tiny))).all():
         return False
-    found = sound_factor(np.sum([B.T @ B for B in roots], axis=0) / np.outer(size, size))
+    roots = [B / size for B in roots]
+    found = sound_factor(np.sum([B.T @ B for B in roots], axis=0))
     if found is None:
         return False
     factor, inverse = found
