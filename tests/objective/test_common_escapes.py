@@ -182,7 +182,9 @@ def test_rows_whose_curvature_has_underflowed_ask_for_nothing():
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        _, target = problem.designs[0].parabola(X, np.array([-800.0, 1.0, -800.0]), np.zeros(3), np.array([0.0, 0.2, 0.0]))
+        _, target = problem.designs[0].parabola(
+            X, np.array([-800.0, 1.0, -800.0]), np.zeros(3), np.array([0.0, 0.2, 0.0])
+        )
     assert np.isfinite(target).all()
 
 

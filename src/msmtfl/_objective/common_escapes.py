@@ -25,9 +25,7 @@ MANY = 2**24  # numbers in the columns of all tasks that are looked at
 NOTHING = 1e-9  # of the largest entry of a direction: what counts as none
 
 
-def escaping_together(
-    designs: Sequence[Any], W: Floats, open_: np.ndarray, belongs: np.ndarray
-) -> dict[int, Ints]:
+def escaping_together(designs: Sequence[Any], W: Floats, open_: np.ndarray, belongs: np.ndarray) -> dict[int, Ints]:
     """By task that has no minimiser: the features of a direction in which its loss always falls.
 
     Coefficients W (m, d) are sums of the blocks that belong to a task, belongs (m, blocks) bool, of which nothing penalises
@@ -38,7 +36,8 @@ def escaping_together(
     now = [at_present(design, w) for design, w in zip(bare, W, strict=True)]
     live = np.array([design.squares > 0.0 for design in bare])
     entries = open_ & (belongs.T.astype(np.intp) @ live.astype(np.intp) > 0)
-    moves = _Moves(*np.nonzero(entries), belongs, _levels(bare))
+    block, feature = np.nonzero(entries)
+    moves = _Moves(block, feature, belongs, _levels(bare))
     if not moves.block.size or not any(suspect for *_, suspect in now):
         return {}
     if sum(len(f) for f, *_ in now) * moves.count > MANY:

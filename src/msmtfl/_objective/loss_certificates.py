@@ -260,7 +260,9 @@ def escaping(design: LossTask, w: Floats, free: np.ndarray, limit: Limit = False
     return out
 
 
-def way_out(parts: Sequence[Leeway], low: Floats, high: Floats, rules: Sequence[LinearConstraint] = ()) -> Floats | None:
+def way_out(
+    parts: Sequence[Leeway], low: Floats, high: Floats, rules: Sequence[LinearConstraint] = ()
+) -> Floats | None:
     """A direction z between low and high, and by some rules, along which the losses of all tasks together fall for ever,
     none of them rising; None if there is none. Tasks have the columns of z in common."""
     if _held_back(parts):
