@@ -21,8 +21,8 @@ from ._data.tables import choices_of, close_to, names_of
 from ._estimators.families import family_of, has_family, odd_tasks
 from ._estimators.fitted import BETWEEN_TASKS, is_model, model_chosen
 from ._estimators.words.odd_tasks import odd_sentence
-from ._objective.groups import groups_named
-from ._runtime.cards import Card, pandas
+from ._objective.coupled.groups import groups_named
+from ._runtime.text.cards import Card, pandas
 
 if TYPE_CHECKING:
     from .inference.shared import SharedFeatures

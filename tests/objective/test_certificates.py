@@ -11,11 +11,11 @@ import pytest
 from scipy.optimize import nnls
 
 from msmtfl import L12MTL, MSMTFL, DirtyMTL, LassoMTL, SharedMTL, stack_tasks
-from msmtfl._data.dense import DenseRows, RowTask
+from msmtfl._data.forms.dense import DenseRows, RowTask
 from msmtfl._data.statistics.task_moments import MomentTask, TaskMoments
-from msmtfl._objective import certificates
-from msmtfl._objective.certificates import Certificate, certify
 from msmtfl._objective.penalties import ConcaveRows
+from msmtfl._objective.proofs import certificates
+from msmtfl._objective.proofs.certificates import Certificate, certify
 from msmtfl._solvers.lasso_stages import LassoStages
 from msmtfl._solvers.lassos.weighted_lasso import Lassos
 
