@@ -1,4 +1,4 @@
-"""Which tasks use which features: the sharing map of a fitted model, and how alike the tasks' supports are.
+"""Which tasks use which features: the sharing map of a fitted model.
 
 A feature counts as used by a task where its coefficient is not zero (of more than two classes: that of any class). Zeros are
 exact here, so there is no threshold. A column that is constant within a task cannot be told from its intercept: a zero there
@@ -13,23 +13,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from ._data.categories import of_model
-from ._data.designs import Floats, Ints
-from ._data.tables import choices_of, close_to, names_of
-from ._estimators.families import family_of, has_family, odd_tasks
-from ._estimators.fitted import BETWEEN_TASKS, is_model, model_chosen
-from ._estimators.words.odd_tasks import odd_sentence
-from ._objective.coupled.groups import groups_named
-from ._runtime.text.cards import Card, pandas
+from .._data.categories import of_model
+from .._data.designs import Floats, Ints
+from .._data.tables import choices_of, close_to, names_of
+from .._estimators.families import family_of, has_family, odd_tasks
+from .._estimators.fitted import BETWEEN_TASKS, model_chosen
+from .._estimators.words.odd_tasks import odd_sentence
+from .._objective.coupled.groups import groups_named
+from .._runtime.text.cards import Card, pandas
+from .by_class import class_place, coef_by_class, size_over_classes
 
 if TYPE_CHECKING:
-    from .inference.shared import SharedFeatures
+    from ..inference.shared import SharedFeatures
 
 CLASSES = ("all", "some", "one", "unused", "constant")
 LISTED = 5  # features of a class that are named when a map is printed
-ORDERED = 500  # tasks up to which leaves of the clustering are put next to their likes, which takes m^3 steps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -290,7 +289,7 @@ class SharingMap(Card):
         busy = np.flatnonzero(self.support.any(axis=1))
         if len(busy) < 2:
             return []
-        alike = _jaccard(self.support[busy])
+        alike = jaccard(self.support[busy])
         if alike.min() == 1.0:
             return [f"{'all tasks' if len(busy) == len(self.tasks) else f'{len(busy)} tasks'} use the same features"]
         pairs = np.triu(alike, 1)
@@ -412,7 +411,7 @@ def by_variable(found: SharingMap, names: list[str] | None) -> SharingMap:
 
 def _about_the_same(found: SharingMap, shared: Any) -> SharedFeatures:
     """Shared features, if they are about the features and tasks of a map."""
-    from .inference.shared import SharedFeatures  # here: reading a model does not wait for it
+    from ..inference.shared import SharedFeatures  # here: reading a model does not wait for it
 
     if not isinstance(shared, SharedFeatures):
         raise TypeError(f"shared must be what shared_features returns, not {type(shared).__name__}.")
@@ -456,43 +455,6 @@ def map_of(model: Any, class_of_interest: Any = None) -> SharingMap:
     )
 
 
-def coef_by_class(model: Any) -> Floats:
-    """(m, K, d): the coefficients of a fitted model of this package; K is 1 but for classifiers with more than two classes.
-
-    There is no such thing as "the" coefficient of a feature over several classes: the largest of them may be that of
-    another class in every task, and its sign too."""
-    model = model_chosen(model)
-    if not is_model(model):
-        raise TypeError(
-            f"give a fitted model such as MSMTFL(), not {type(model).__name__}; of a Pipeline, its last step."
-        )
-    check_is_fitted(model, "coef_")
-    return split_classes(model.coef_, len(model.tasks_))
-
-
-def split_classes(coef: Floats, m: int) -> Floats:
-    """(m, K, d) of coefficients in whatever shape: of tasks, and of the classes of each if there are several."""
-    return np.reshape(coef, (m, -1, np.shape(coef)[-1]))
-
-
-def size_over_classes(coef: Floats) -> Floats:
-    """(m, d): how much a feature counts in a task, the sum of |coefficients| over the classes of (m, K, d)."""
-    return np.asarray(np.abs(coef).sum(axis=1))
-
-
-def class_place(model: Any, class_of_interest: Any) -> int:
-    """The place of a class among those that have coefficients of their own."""
-    known = model.classes_.tolist() if hasattr(model, "classes_") else []
-    if len(known) < 3:
-        raise ValueError(
-            f"class_of_interest={class_of_interest!r}: coefficients are of classes where there are more than two; this "
-            f"{type(model).__name__} has {len(known) or 'none'}. Leave it out."
-        )
-    if class_of_interest not in known:
-        raise ValueError(f"no class {class_of_interest!r}: {choices_of(class_of_interest, known)}.")
-    return known.index(class_of_interest)
-
-
 def freed_rows(model: Any) -> np.ndarray | None:
     """(d,) bool: features that the last stage left un-penalised; None where there is no cap."""
     if np.isinf(getattr(model, "theta_", np.inf)) or getattr(model, "lam_", 1.0) == 0:
@@ -500,97 +462,8 @@ def freed_rows(model: Any) -> np.ndarray | None:
     return np.asarray(model.row_slopes_ == 0.0)
 
 
-# ------------------------------------------------------------------ tasks
-
-
-@dataclass(frozen=True, eq=False)
-class TaskSimilarity:
-    """How alike the tasks' supports are.
-
-    Attributes
-    ----------
-    similarity : ndarray of shape (m, m)
-        Jaccard similarity: number of features that both tasks use over features that either uses.
-    tasks : ndarray of shape (m,)
-        Labels of the tasks.
-    order : ndarray of shape (m,)
-        Places of the tasks, similar ones side by side (average linkage).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from msmtfl import MSMTFL
-    >>> from msmtfl.sharing import task_similarity
-    >>> rng = np.random.default_rng(0)
-    >>> X, task = rng.standard_normal((90, 8)), np.repeat(["north", "south", "west"], 30)
-    >>> y = 2 * X[:, 0] - X[:, 3] + 0.5 * rng.standard_normal(90)
-    >>> found = task_similarity(MSMTFL(0.2, 1.5).fit(X, y, task=task))
-    >>> found.tasks[found.order], found.similarity.shape
-    (array(['west', 'south', 'north'], dtype='<U5'), (3, 3))
-    """
-
-    similarity: Floats
-    tasks: np.ndarray
-
-    @cached_property
-    def order(self) -> Ints:
-        """Places of the tasks, similar ones side by side (average linkage), (m,)."""
-        m = len(self.tasks)
-        if m < 3:
-            return np.arange(m)
-        from scipy.cluster.hierarchy import leaves_list, linkage  # here: reading a model does not wait for it
-        from scipy.spatial.distance import squareform
-
-        distance = squareform(1.0 - self.similarity, checks=False)
-        return np.asarray(leaves_list(linkage(distance, "average", optimal_ordering=m <= ORDERED)), dtype=np.intp)
-
-    def to_frame(self) -> Any:
-        """Return a pandas table with the labels on both sides.
-
-        Returns
-        -------
-        DataFrame
-            The similarities.
-        """
-        labels = self.tasks.tolist()
-        return pandas().DataFrame(self.similarity, index=labels, columns=labels)
-
-
-def task_similarity(model: Any) -> TaskSimilarity:
-    r"""Return the Jaccard similarity of the tasks' supports S_i, the features with a non-zero coefficient.
-
-    .. math::
-        J_{ik} = |S_i \\cap S_k| / |S_i \\cup S_k|
-
-    Two tasks that use no feature at all are alike (1); such a task and one that uses some are not (0).
-
-    Parameters
-    ----------
-    model : estimator
-        A fitted model of this package.
-
-    Returns
-    -------
-    TaskSimilarity
-        The similarities.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from msmtfl import LassoMTL
-    >>> from msmtfl.sharing import task_similarity
-    >>> rng = np.random.default_rng(0)
-    >>> X, task = rng.standard_normal((60, 6)), np.repeat(["north", "south"], 30)
-    >>> y = X[:, 0] + np.where(task == "south", X[:, 1], 0) + 0.1 * rng.standard_normal(60)
-    >>> task_similarity(LassoMTL(lam=0.2).fit(X, y, task=task)).similarity
-    array([[1. , 0.5],
-           [0.5, 1. ]])
-    """
-    found = sharing_map(model)
-    return TaskSimilarity(_jaccard(found.support), found.tasks)
-
-
-def _jaccard(support: np.ndarray) -> Floats:
+def jaccard(support: np.ndarray) -> Floats:
+    """(m, m): features that both tasks use over those that either uses; 1 where neither uses any."""
     both = support.astype(np.float64) @ support.T
     n = support.sum(axis=1)
     either = n[:, None] + n - both
