@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import clone
 
-from msmtfl.compare.choosing import pick
+from msmtfl.compare.choice.choosing import pick
 from msmtfl.compare.run import default_models, run_comparison
 
 KINDS = ("null", "shared support", "own support", "dense small effects", "copies", "copies but for some")

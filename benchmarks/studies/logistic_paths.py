@@ -109,7 +109,7 @@ def late(deadline: float) -> None:
 
 def msmtfl(tasks: Tasks, alphas: np.ndarray, tol: float, deadline: float) -> list[np.ndarray]:
     from msmtfl._data.tasks import read_training
-    from msmtfl._solvers.make_problem import make_problem
+    from msmtfl._solvers.problems.make_problem import make_problem
     from msmtfl._solvers.task_lassos import lassos_for
 
     Xs, ys = tasks

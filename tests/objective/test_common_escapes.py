@@ -11,9 +11,9 @@ from scipy.optimize import linprog
 
 import msmtfl
 from msmtfl._data.tasks import read_training
-from msmtfl._objective.common_escapes import escaping_together
-from msmtfl._objective.dual_points import over_unit
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._objective.proofs.common_escapes import escaping_together
+from msmtfl._objective.proofs.dual_points import over_unit
+from msmtfl._solvers.problems.make_problem import make_problem
 
 M, N = 3, 30
 TASK = np.repeat(np.arange(M), N)
@@ -91,12 +91,15 @@ def test_a_fit_without_minimiser_is_neither_unique_nor_certified_and_says_why(na
     model, target, task, way_out = ENDLESS[name]
     model, said = fitted(model, target, task)
     stage = model.stages_[-1]
-    assert not stage.unique and not model.certificate_.unique
+    assert not stage.unique
+    assert not model.certificate_.unique
     assert stage.endless
-    assert not model.converged_ and stage.dual_gap > model.tol
+    assert not model.converged_
+    assert stage.dual_gap > model.tol
     assert "no finite coefficients are best" in model.stopping_reason_
     about = [one for one in said if "no finite coefficients minimise the loss" in one]
-    assert len(about) == 1 and way_out in about[0]
+    assert len(about) == 1
+    assert way_out in about[0]
     assert not any("do not determine the common values" in one for one in said)
     expected = "'x0'" if target == "times" else "'x1'"
     assert expected in about[0]
@@ -115,7 +118,9 @@ def test_a_fit_without_minimiser_is_neither_unique_nor_certified_and_says_why(na
 )
 def test_what_is_penalised_or_bounded_has_a_minimiser(model, target, task):
     model, said = fitted(model, target, task)
-    assert model.converged_ and model.stages_[-1].unique and not model.stages_[-1].endless
+    assert model.converged_
+    assert model.stages_[-1].unique
+    assert not model.stages_[-1].endless
     assert not any("no finite coefficients" in one for one in said)
 
 
@@ -124,8 +129,10 @@ def test_where_all_classes_are_separated_the_loss_is_gone_but_the_coefficients_a
     model = msmtfl.PartialPoolingClassifier(1.0, 0.0)
     with pytest.warns(UserWarning, match="no finite coefficients minimise the loss.*k_common > 0"):
         model.fit(X, (X[:, 0] > 0).astype(int), task=TASK)
-    assert not model.stages_[-1].unique and model.stages_[-1].endless
-    assert 0.0 <= model.dual_gap_ <= model.tol and model.objective_ <= 1e-8
+    assert not model.stages_[-1].unique
+    assert model.stages_[-1].endless
+    assert 0.0 <= model.dual_gap_ <= model.tol
+    assert model.objective_ <= 1e-8
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -161,7 +168,8 @@ def test_directions_are_those_of_a_linear_program(loss, seed):
     own = escaping_together(problem.designs, W, open_, belongs)
     assert bool(own) == endless
     for i in own:
-        assert own[i].size and not (own[i] >= d).any()
+        assert own[i].size
+        assert not (own[i] >= d).any()
 
 
 def test_what_is_beyond_the_range_of_floats_is_no_relative_gap():
@@ -189,8 +197,8 @@ def test_rows_whose_curvature_has_underflowed_ask_for_nothing():
 
 
 def test_a_doubt_about_common_values_with_a_ridge_names_features():
-    """Nearly dependent columns that are free, with a ridge on all others: the columns of what is solved are those of b and of
-    all deviations, one after the other."""
+    """Nearly dependent columns that are free, with a ridge on all others: what is solved has columns for b and for all
+    deviations, one after the other."""
     rng = np.random.default_rng(3580)
     n, d = 16, 4
     X = rng.standard_normal((4 * n, 1)) + 1e-9 * rng.standard_normal((4 * n, d))
