@@ -15,8 +15,8 @@ from .._data.forms.ridged import ridged
 from .._data.two_values import apart
 from .box import Box, Limit, can_fall, of_task
 from .coupled.groups import Groups
+from .escapes import escaping, escaping_alone
 from .losses import Huber, Loss, Squared
-from .proofs.loss_certificates import escaping, escaping_alone
 from .survival import Cox, held_out
 from .theta import mean_square
 
