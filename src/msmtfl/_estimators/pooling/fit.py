@@ -16,7 +16,6 @@ from ..._paths.families.pooling_path import pooling_ridge
 from ..._runtime.checks import check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
 from ..._solvers.coupled.pooling import sizes
-from ..._solvers.one_level import has_one_level
 from ..._solvers.problems.level_priors import counted
 from ..._solvers.solvers import pooling_for, solver_for
 from ..._solvers.stages import Solution, run_stages
@@ -131,7 +130,7 @@ class PoolingFit(Pooled):
     def _penalty(self, problem: Problem, pooling: Any) -> PoolingRidge:
         k, k_common = self.k, float(self.k_common)
         if k is None:
-            own = 0 if has_one_level(problem) else problem.m * bool(self.fit_intercept)
+            own = 0 if problem.has_one_level else problem.m * bool(self.fit_intercept)
             samples = (float(counted(problem)[1].sum()) - own) / problem.classes
             k = pooling.likely(k_common, samples)
             if np.isinf(k) and np.isinf(k_common):

@@ -12,7 +12,6 @@ from scipy.sparse import issparse
 
 from ..._data.designs import Floats, Ints
 from ..._data.task_data import Task, TaskData
-from ..._objective.class_tasks import classes_together
 from ..solutions import Solutions, TaskCoefs
 from .scorers import Scorer
 
@@ -92,7 +91,7 @@ def _measure(
             continue
         weight[i], mse[i, :-1] = task_errors(task, rows, W, intercepts, places, measure, note)
     scores = None
-    if predictions is not None and classes_together(problem):
+    if predictions is not None and problem.classes_together:
         mse[:, :-1] = _class_losses(data, split.test, predictions)
     if scorer is not None and predictions is not None:
         scores = np.array([*(scorer(values, split.test) for values in predictions), np.nan])[back]
