@@ -91,6 +91,8 @@ ROOMS = {  # sources, and the tests that are about them: those first that are fa
                 for name in ("scores_by_hand", "fold_choice", "cross_validation", "early_stopping")
             ),
             "tests/estimators/test_estimators.py",
+            "tests/estimators/test_intervals.py",
+            "tests/estimators/test_survival.py",
         ],
     ),
     "penalties": (
