@@ -2,24 +2,24 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
-
 from msmtfl._data.dense import DenseRows, RowTask
 from msmtfl._data.ridged import ridged
+from msmtfl._solvers.make_problem import make_problem
+from scipy.optimize import minimize
+
 from msmtfl._data.tasks import read_training
 from msmtfl._objective.box import Box
-from msmtfl._objective.certificates import (
+from msmtfl._objective.coupled.row_norms import GroupNorm
+from msmtfl._objective.proofs.certificates import (
     block_value,
     certify,
     explain,
     rank_margin,
     ridge_slack,
 )
-from msmtfl._objective.dual_points import Doubt
-from msmtfl._objective.loss_certificates import certify_loss
-from msmtfl._objective.row_certificates import certify_rows
-from msmtfl._objective.row_norms import GroupNorm
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._objective.proofs.dual_points import Doubt
+from msmtfl._objective.proofs.loss_certificates import certify_loss
+from msmtfl._objective.proofs.row_certificates import certify_rows
 
 
 def design_of(X, y):
