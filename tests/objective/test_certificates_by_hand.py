@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from msmtfl._data.dense import DenseRows, RowTask
-from msmtfl._data.ridged import ridged
-from msmtfl._solvers.make_problem import make_problem
 from scipy.optimize import minimize
 
+from msmtfl._data.forms.dense import DenseRows, RowTask
+from msmtfl._data.forms.ridged import ridged
 from msmtfl._data.tasks import read_training
 from msmtfl._objective.box import Box
 from msmtfl._objective.coupled.row_norms import GroupNorm
@@ -20,6 +19,7 @@ from msmtfl._objective.proofs.certificates import (
 from msmtfl._objective.proofs.dual_points import Doubt
 from msmtfl._objective.proofs.loss_certificates import certify_loss
 from msmtfl._objective.proofs.row_certificates import certify_rows
+from msmtfl._solvers.problems.make_problem import make_problem
 
 
 def design_of(X, y):
