@@ -397,7 +397,6 @@ def boxed(value):
     "value",
     [
         boxed(np.ones(2)),
-        boxed(np.array(["a"], object)),
         {"a b": 1},
         {1: 2},
         object(),
@@ -413,6 +412,20 @@ def test_values_that_no_file_can_hold(value):
     nodes, others = storable(Writer(None), {"good": 1, "bad": value}, "x")
     assert nodes == {"good": 1}
     assert others == {"bad": repr(value)}
+
+
+def test_arrays_of_arrays_are_of_one_kind_and_hold_no_objects():
+    def of(*values):
+        out = np.empty(len(values), dtype=object)
+        for place, value in enumerate(values):
+            out[place] = value
+        return out
+
+    assert list(Writer(None).value(of(np.ones(2), np.zeros(2)), "x")) == ["cells"]
+    words = np.array(["a", "b"], dtype=object)
+    for different in (of(words, words), of(np.ones(2), np.ones(3)), of(np.ones(2), np.ones(2, dtype=int))):
+        with pytest.raises(UnstorableError, match="^x: arrays that differ$"):
+            Writer(None).value(different, "x")
 
 
 def test_what_could_be_stored_of_a_value_that_cannot_is_not_in_the_file():
