@@ -63,7 +63,7 @@ docs-site:
 package: $(VENV)/packaged
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
-	@test $$(cat dist/*.whl | wc -c) -le 2097152 || { echo "The wheel is larger than 2 MiB:"; ls -l dist; exit 1; }
+	@test $$(cat dist/*.whl | wc -c) -le 2000000 || { echo "The wheel is larger than 2 MB:"; ls -l dist; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)/fresh
 	$(VENV)/fresh/bin/python -m pip install --quiet --upgrade pip
 	$(VENV)/fresh/bin/python -m pip install --quiet "$$(ls dist/*.whl)[cli]" --group pyproject.toml:test
