@@ -52,7 +52,8 @@ def _group(
     total: cython.double = 0.0
     for i in range(m):
         if h[i] > 0.0 and f[i] > 0.0:
-            total += (b[i] / f[i]) * (b[i] / f[i])
+            ratio: cython.double = b[i] / f[i]
+            total += ratio * ratio
     if total <= a * a or a == 0.0:
         total = 0.0
         for i in range(m):
@@ -70,10 +71,10 @@ def _group(
         slope: cython.double = 0.0
         for i in range(m):
             if h[i] > 0.0 and f[i] > 0.0:
-                below: cython.double = h[i] * nu + a * f[i] * f[i]
-                part: cython.double = f[i] * b[i] / below
+                inverse: cython.double = 1.0 / (h[i] * nu + a * f[i] * f[i])
+                part: cython.double = f[i] * b[i] * inverse
                 square += part * part
-                slope += part * part * h[i] / below
+                slope += part * part * h[i] * inverse
         s: cython.double = sqrt(square)
         step: cython.double = (s - 1.0) * square / slope
         if step < -nu:
@@ -139,16 +140,18 @@ def _dirty(
     for i in range(m):
         sizes[i] = 0.0
         bend[i] = 0.0
+        v[i] = 0.0
         if h[i] > 0.0 and f[i] > 0.0:
-            sizes[i] = fabs(b[i]) / f[i]
-            bend[i] = h[i] / (f[i] * f[i])
-            reach: cython.double = fabs(b[i]) * f[i] / h[i]
-            if reach > top:
-                top = reach
+            v[i] = 1.0 / f[i]
+            sizes[i] = fabs(b[i]) * v[i]
+            bend[i] = h[i] * v[i] * v[i]
     t: cython.double = 0.0
     total: cython.double = _clipped(m, a, 0.0, sizes, bend, slope)
     if total > most:
         # sum_i min(a, (|b_i| / f_i - h_i t / f_i^2)_+) falls to `most` in (0, top): Newton's steps within a bracket
+        for i in range(m):
+            if sizes[i] > bend[i] * top:
+                top = sizes[i] / bend[i]
         low: cython.double = 0.0
         high: cython.double = top
         t = guess if guess < top else 0.0
@@ -167,7 +170,6 @@ def _dirty(
                 new = 0.5 * (low + high)
             t = new
     for i in range(m):
-        v[i] = 0.0
         kind[i] = ZERO
         if h[i] <= 0.0:
             continue
@@ -175,19 +177,17 @@ def _dirty(
             v[i] = b[i] / h[i]
             kind[i] = BELOW
             continue
-        size: cython.double = fabs(b[i]) * f[i] / h[i]
-        less: cython.double = (fabs(b[i]) - a * f[i]) * f[i] / h[i]
-        if less > t:
+        size: cython.double = 0.0
+        if sizes[i] - a > bend[i] * t:
             kind[i] = ABOVE
-            size = less
-        elif t > 0.0 and size < t:
+            size = (sizes[i] - a) / bend[i]
+        elif t > 0.0 and sizes[i] < bend[i] * t:
             kind[i] = BELOW
+            size = sizes[i] / bend[i]
         elif t > 0.0:
             kind[i] = TIED
             size = t
-        else:
-            size = 0.0
-        v[i] = (size if b[i] > 0.0 else -size) / f[i]
+        v[i] *= size if b[i] > 0.0 else -size
     return t
 
 
@@ -319,7 +319,7 @@ def _go(
             step: cython.double = new[i] - W[j, i]
             if step != 0.0:
                 W[j, i] = new[i]
-                change: cython.double = fabs(step) * sqrt(H[j, i])
+                change: cython.double = step * step * H[j, i]
                 if change > worst:
                     worst = change
                 step *= -kappa[i]
@@ -328,7 +328,7 @@ def _go(
                 else:
                     for l in range(K):
                         G[i, l] += step * Q[which[i], j, l]
-    return worst
+    return sqrt(worst)
 
 
 def sweep(
