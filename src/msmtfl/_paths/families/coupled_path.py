@@ -381,6 +381,8 @@ class RowPaths:
     def _rows(self, l: int) -> Any:
         if l not in self.rows:
             self.rows[l] = rows_for(self.problem, self.grams, None if self.whole else self.n_jobs)
+            if self.n_jobs is None and isinstance(self.rows[l], CoupledRows):  # columns have the same X
+                self.rows[l].independence = next(iter(self.rows.values())).independence
         return self.rows[l]
 
     def _warm(self, l: int, start: Solved) -> None:

@@ -149,7 +149,9 @@ class RowsHeldOut:
         sizes = np.array([len(at) for _, at in both])
         self.starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         self.of_task = np.repeat(np.arange(len(self.some)), sizes)
-        self.X = np.concatenate([task.X[at] for task, at in both])
+        self.X = np.empty((int(sizes.sum()), data.d), dtype=np.result_type(*(task.X for task, _ in both)))
+        for (task, at), part in zip(both, np.split(self.X, self.starts[1:]), strict=True):
+            np.take(task.X, at, axis=0, out=part, mode="clip")
         self.y = np.concatenate([task.y[at] for task, at in both])
         self.weights = np.concatenate(
             [np.ones(len(at)) if task.weight is None else task.weight[at] for task, at in both]
