@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from msmtfl._data.dense import DenseRows, RowTask
-from msmtfl._data.pooled_rows import PooledRows, sums_of
+from msmtfl._data.forms.dense import DenseRows, RowTask
+from msmtfl._data.forms.pooled_rows import PooledRows, sums_of
 
 
 def centred(values, strata, weight):
@@ -43,7 +43,8 @@ def test_folds_by_subtraction_are_those_of_their_rows(weighted):
         np.testing.assert_allclose(task.target, t, atol=1e-11 * size)
         np.testing.assert_allclose(task.squares, (A**2).sum(axis=0), atol=1e-11 * size)
         np.testing.assert_allclose(fold.X, A, atol=1e-11 * size)  # the rows, where they are asked for
-        assert task.n == pytest.approx(weight[keep].sum()) and task.order == 6
+        assert task.n == pytest.approx(weight[keep].sum())
+        assert task.order == 6
         for one in np.unique(strata[keep]):  # means moved by as much as is said
             moved = np.average(X[strata == one], axis=0, weights=weight[strata == one]) - np.average(
                 X[keep & (strata == one)], axis=0, weights=weight[keep & (strata == one)]
