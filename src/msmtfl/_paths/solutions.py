@@ -504,7 +504,8 @@ class StagedSolutions(Solutions):
 
     @property
     def settled(self) -> np.ndarray:
-        return ~np.isin(self.ended, SHORT)
+        short = frozenset(SHORT)
+        return np.array([reason not in short for reason in self.ended.flat], dtype=bool).reshape(self.ended.shape)
 
     @cached_property
     def n_stages(self) -> Ints:
