@@ -155,15 +155,17 @@ class BlockNorms:
         pairs = zip(self.kappa, self.designs, self.coefs(P), strict=True)
         G = np.array([k * design.gradient(w) for k, design, w in pairs])
         if self.box is not None and self.forces is not None:  # what is pressed to 0 needs no norm
-            G += self.kappa[:, None] * self.forces - np.where(self.inside, 0.0, outwards(self.box, G))
+            G += np.where(self.inside, self.kappa[:, None] * self.forces, -outwards(self.box, G))
         return np.asarray((np.concatenate([G.sum(axis=0)[None], G]) if self.common else G) - self.ridge * P)
 
     # ------------------------------------------------------------------ the groups in work
 
-    def run(self, start: Floats, most: int = 0) -> tuple[Floats, int]:
-        """The minimiser (height, d), from about `start`, and Newton steps."""
+    def run(self, start: Floats, most: int = 0, pressed: Floats | None = None) -> tuple[Floats, int]:
+        """The minimiser (height, d), from about `start`, and Newton steps; `pressed` are about the multipliers of bounds."""
         P = np.where(self.usable & np.isfinite(start), start, 0.0)
         work = self._of_groups((P != 0.0) | self.free)
+        if self.forces is not None and pressed is not None and pressed.shape == self.forces.shape:
+            self.forces = pressed.copy()
         total, self.finished = 0, False
         for _ in range(GOES):
             G = self.gradient(P)
@@ -236,6 +238,8 @@ class _Work:
         W = whole.coefs(P)[:, B]
         self.c = gradients + np.matmul(self.H, W[:, :, None])[:, :, 0]
         self.P = P[:, B].copy()
+        bent = np.diagonal(self.H, axis1=1, axis2=2)
+        self.squares = np.where(bent > 0.0, bent, 1.0)
         penalised = self.usable & (self.A > 0.0)
         self.penalised = penalised
         curve = np.divide(whole.squares[:, B], self.A**2, out=np.zeros_like(self.A), where=penalised)
@@ -262,14 +266,21 @@ class _Work:
         at = W + self.U / self.springs
         return np.asarray(at - np.clip(at, self.box.low, self.box.high))
 
-    def _coefs(self, P: Floats) -> Floats:
+    def coefs(self, P: Floats) -> Floats:
         return np.asarray(P[0] + P[1:] if self.common else P)
 
-    def _gradient(self, P: Floats) -> Floats:
-        """(height, k): minus that of the loss."""
-        W = self._coefs(P)
-        G = self.c - np.matmul(self.H, W[:, :, None])[:, :, 0] - self.springs * self._beyond(W)
+    def loss_gradient(self, P: Floats) -> Floats:
+        """(m, k): minus that of the loss, in coefficients."""
+        return self.c - np.matmul(self.H, self.coefs(P)[:, :, None])[:, :, 0]
+
+    def gradient(self, P: Floats, pulled: Floats | float = 0.0) -> Floats:
+        """(height, k): minus that of the loss, less what pulls coefficients (m, k)."""
+        G = self.loss_gradient(P) - pulled
         return np.asarray((np.concatenate([G.sum(axis=0)[None], G]) if self.common else G) - self.ridge * P)
+
+    def _gradient(self, P: Floats) -> Floats:
+        """The same with springs at bounds."""
+        return self.gradient(P, self.springs * self._beyond(self.coefs(P)))
 
     def _projected(self, Q: Floats) -> tuple[Floats, Floats, Floats, np.ndarray]:
         """Of Q (height, k): its projection on the ball, directions, and by group and part lengths and those that give way
@@ -280,28 +291,8 @@ class _Work:
         E = Q / np.where(sizes > 0.0, sizes, 1.0)[self.of].T
         return shares[self.of].T * Q, E, shares, tied
 
-    def gradient_at(self, P: Floats) -> Floats:
-        return self._gradient(P)
-
-    def coefs(self, P: Floats) -> Floats:
-        return self._coefs(P)
-
-    def beyond(self, W: Floats) -> Floats:
-        return self._beyond(W)
-
-    def off(self, before: Floats) -> float:
-        return self._off(before)
-
     def least_of(self, share: float) -> Floats:
         return share * self.least / (NULL_COMMON if self.common else NULL)
-
-    def H_with_springs(self, P: Floats) -> Floats:
-        if self.box is None:
-            return self.H
-        H = self.H.copy()
-        k = np.arange(H.shape[1])
-        H[:, k, k] += np.where(self._beyond(self._coefs(P)) != 0.0, self.springs, 0.0)
-        return H
 
     def solved(self, most: int) -> tuple[Floats, int, bool]:
         """Newton steps in all at once; where they do not arrive, multipliers go on until they do."""
@@ -316,7 +307,7 @@ class _Work:
             Q = self._reach(P, Y)
             new = self._projected(Q)[0]
             Z = np.where(self.penalised, self._back(Q - new), P)
-            before, self.U = self.U, self.springs * self._beyond(self._coefs(P))
+            before, self.U = self.U, self.springs * self._beyond(self.coefs(P))
             error = max(self._error(P, Z, before, new), self._off(before))
             if error <= NEAR and tries < TRIES:
                 self.P, tries = Z, tries + 1
@@ -362,7 +353,7 @@ class _Work:
     # ------------------------------------------------------------------ with the same multipliers
 
     def _value(self, P: Floats, Y: Floats) -> float:
-        W, Q = self._coefs(P), self._reach(P, Y)
+        W, Q = self.coefs(P), self._reach(P, Y)
         p = self._projected(Q)[0]
         loss = float(np.vdot(W, 0.5 * np.matmul(self.H, W[:, :, None])[:, :, 0] - self.c))
         loss += 0.5 * float((self.ridge * P * P).sum() + (self.springs * self._beyond(W) ** 2).sum())
@@ -405,7 +396,7 @@ class _Work:
         if self.box is not None:
             H = H.copy()
             H[:, np.arange(len(of)), np.arange(len(of))] += np.where(
-                self._beyond(self._coefs(P)) != 0.0, self.springs, 0.0
+                self._beyond(self.coefs(P)) != 0.0, self.springs, 0.0
             )
         if self.common:
             return self._arrow(H, slope, blocks, dead)
