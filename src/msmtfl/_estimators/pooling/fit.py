@@ -34,7 +34,6 @@ class Pooled(AddTaskMixin):
     feature_units_: Floats
     relax = False  # ridges leave no coefficient out: there is no support to refit
     _of_several = "the smallest common values are returned"
-    _grouped = False
     _samples_alike = True
     _can_scale_numbers = True
 
@@ -110,6 +109,9 @@ class Pooled(AddTaskMixin):
 
     def _separates(self) -> bool:
         return bool(np.isinf(self.k_common_))
+
+    def _selects(self) -> bool:
+        return False
 
 
 def pooled_coef(model: Any, part: Problem) -> Floats:

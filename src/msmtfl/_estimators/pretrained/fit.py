@@ -30,7 +30,6 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
     """What PretrainedMTL and PretrainedMTLCV have in common: two steps, whose coefficients add up."""
 
     relax = False
-    _grouped = False
 
     def _check_params(self) -> None:
         super()._check_params() if isinstance(self, GridSearch) else self._check_common()

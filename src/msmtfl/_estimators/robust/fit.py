@@ -28,7 +28,6 @@ class Robust(AddTaskMixin):
     coef_deviation_: Floats
     coef_shared_: Floats
     _of_several = "one of them is returned"
-    _grouped = False
 
     def _check_common(self) -> None:
         super()._check_common()
@@ -82,6 +81,9 @@ class Robust(AddTaskMixin):
 
     def _separates(self) -> bool:
         return False
+
+    def _selects(self) -> bool:
+        return bool(self.kind != ARMUL)
 
     # ------------------------------------------------------------------ one more task
 

@@ -2,13 +2,13 @@
 
 Near the solution it is known which groups are at rest, which give way to each other (`Ball`), and which coefficients are at
 their bounds: the multipliers say it, and they follow from the point, as the gradient of the loss is the weight times them.
-What is left is a system of equations, smooth in what is not at rest; its Newton step goes to the solution in four to six
-steps from a point next to it on a path. From farther away it may come to no end: then `block_norms.py` goes on by multipliers
-in turn with points, which always arrives.
+What is left is a system of equations, smooth in what is not at rest; from a point next to the solution on a path four to
+six Newton steps solve it. From farther away they may come to no end: then `block_norms.py` goes on by multipliers in turn
+with points, which always arrives.
 
-With e the direction of a group's multiplier and coefficients in a part, l its length and p that of the multiplier, the second
-derivatives of a norm are  p / l A (I - e e') A.  Where groups give way to each other their p are unknowns, too, and their
-lengths l are the same.
+With e the direction of a group's multiplier and coefficients in a part, l their length and p that of the multiplier, the
+second derivatives of a norm are  p / l A (I - e e') A.  Where groups give way to each other their p are unknowns, too, and
+their lengths l are the same.
 """
 
 from __future__ import annotations
@@ -139,9 +139,7 @@ def _moved(work: Any, now: _Present) -> tuple[Floats, Floats]:
     return to, U
 
 
-def _with_ties(
-    system: _System, slope: Floats, AE: Floats, along: Floats, tied: np.ndarray, of: Ints
-) -> Floats:
+def _with_ties(system: _System, slope: Floats, AE: Floats, along: Floats, tied: np.ndarray, of: Ints) -> Floats:
     """The step where parts of some groups give way to each other: tied (groups, parts) bool."""
     count = len(along)
     V = np.zeros((*slope.shape, count))
