@@ -12,7 +12,8 @@ The ridge, with every sample counting the same, over N = sum_i n_i:
     kappa_i = 2 / N,         lam_0 / N sum_j g_j^2 b_j^2  +  sum_l lam_l / N sum_vj f_vj^2 u_vj^2
 
 With groups of features the sparse one has, in place of |b_j| and |u_vj|, the length of a group times the root of its size
-(which is in the factors), and a cap is one of the group's sum over the values. With one level these are the penalties of `common_penalty.py` and `pooling.py`. A point P is (height, d): b, and below it the
+(which is in the factors), and a cap is one of the group's sum over the values. With one level these are the penalties of
+`common_penalty.py` and `pooling.py`. A point P is (height, d): b, and below it the
 effects of all values, one level after the other. Nothing here is shared with the solvers.
 """
 
@@ -182,8 +183,8 @@ class LevelPenalty:
     def of_features(self, features: Ints) -> LevelPenalty:
         """The penalty of some of the features."""
         slopes = None if self.slopes is None else self.slopes[:, features]
-        of_some = {"factors": self.factors[:, features], "of_tasks": self.of_tasks[features], "slopes": slopes}
-        return replace(self, **of_some, groups=None if self.groups is None else self.groups.on(features))
+        groups, of_tasks = None if self.groups is None else self.groups.on(features), self.of_tasks[features]
+        return replace(self, factors=self.factors[:, features], of_tasks=of_tasks, slopes=slopes, groups=groups)
 
 
 def _product(strengths: Floats, values: Floats) -> Floats:
@@ -281,7 +282,9 @@ def _gap(designs: Sequence[Any], P: Floats, penalty: LevelPenalty) -> tuple[floa
 def _reached(G: Floats, penalty: LevelPenalty) -> Floats:
     """(height, d): gradients over what they may be; of a group, its length."""
     bound = penalty.bounds
-    sizes = np.divide(np.abs(G), bound, out=np.where(bound == 0.0, np.inf, 0.0), where=(bound > 0.0) & np.isfinite(bound))
+    sizes = np.divide(
+        np.abs(G), bound, out=np.where(bound == 0.0, np.inf, 0.0), where=(bound > 0.0) & np.isfinite(bound)
+    )
     if penalty.groups is None:
         return sizes
     counted_ = np.where(np.isinf(sizes), 0.0, sizes)

@@ -434,8 +434,7 @@ def _moves(G: Floats, P: Floats, penalty: TaskNorms, live: np.ndarray) -> list[d
         pass
     elif isinstance(penalty, RowNorms):
         sizes = penalty.norm.dual(np.where(live, G, 0.0).T)
-        reached = np.flatnonzero((sizes >= 1.0 - EQUICORRELATION) & (sizes > 0.0))
-        for block in reached.tolist():
+        for block in np.flatnonzero((sizes >= 1.0 - EQUICORRELATION) & (sizes > 0.0)).tolist():
             features = np.array([block]) if penalty.groups is None else penalty.groups.members[block]
             moved = np.zeros_like(along)
             moved[:, features] = np.where(inside, along, 0.0)[:, features]

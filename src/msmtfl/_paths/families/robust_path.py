@@ -40,8 +40,10 @@ RATIOS = (0.5, 1.0, 2.0, np.inf)
 def penalty_of(problem: Problem, kind: str, lam_common: float, lam_deviation: float) -> TaskNorms:
     """The penalty of a problem at two strengths."""
     n = np.array([design.n for design in problem.designs])
-    known: Any = float(lam_deviation), float(lam_common), problem.plain_factors, problem.common_factors, n
-    return CentreNorms(*known) if kind == ARMUL else RowNorms(*known, groups=problem.groups)
+    strengths, factors = (float(lam_deviation), float(lam_common)), problem.plain_factors
+    if kind == ARMUL:
+        return CentreNorms(*strengths, factors, problem.common_factors, n)
+    return RowNorms(*strengths, factors, problem.common_factors, n, groups=problem.groups)
 
 
 def deviation_max(problem: Problem, kind: str, lam_common: float, solver: Any = None) -> float:

@@ -271,7 +271,7 @@ class _Work:
 
     def loss_gradient(self, P: Floats) -> Floats:
         """(m, k): minus that of the loss, in coefficients."""
-        return self.c - np.matmul(self.H, self.coefs(P)[:, :, None])[:, :, 0]
+        return np.asarray(self.c - np.matmul(self.H, self.coefs(P)[:, :, None])[:, :, 0])
 
     def gradient(self, P: Floats, pulled: Floats | float = 0.0) -> Floats:
         """(height, k): minus that of the loss, less what pulls coefficients (m, k)."""
