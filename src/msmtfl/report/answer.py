@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .facts import Explained, ModelFacts
+from .known.facts import Explained, ModelFacts
 from .words import listed, number, percent, short, task
 
 TOLD = 3  # features of the first sentence

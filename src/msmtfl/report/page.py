@@ -20,10 +20,10 @@ from ..plots.grids import GainDisplay, SurfaceDisplay
 from ..plots.maps import CoefficientMapDisplay
 from . import charts, contest, model_tables, sentences
 from .answer import answer, outcome
-from .facts import ModelFacts
-from .performance import calibration_table, confusion_table, overall_auc
+from .known.facts import ModelFacts
+from .known.performance import calibration_table, confusion_table, overall_auc
+from .known.subject import Subject
 from .pictures import Picture, picture
-from .subject import Subject
 from .task_view import task_view
 from .words import counted, every, number, short, symbol, typeset
 

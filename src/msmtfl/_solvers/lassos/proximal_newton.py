@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..._data.dense import RowTask
 from ..._data.designs import Floats, Ints
+from ..._data.forms.dense import RowTask
 from ..._kernels import active_set as _kernel
 from ..._kernels import newton as _newton
 from ..._objective.loss_task import LossTask
