@@ -155,11 +155,11 @@ class Problem:
     def factors(self) -> Floats:
         """(d, m): penalty factors with the units and the sizes of groups in them; a task's lie side by side, as its
         coefficients do."""
-        plain = self._plain_factors
+        plain = self.plain_factors
         return plain if self.groups is None else np.asfortranarray(plain * self.groups.scale[:, None])
 
     @cached_property
-    def _plain_factors(self) -> Floats:
+    def plain_factors(self) -> Floats:
         """(d, m): the same without the sizes of groups."""
         return np.asfortranarray(self.given_factors * self.units.T)
 
@@ -187,7 +187,7 @@ class Problem:
     @cached_property
     def squared_factors(self) -> Floats:
         """(m, d): f^2; 0 where a coefficient is 0 anyway, as it is excluded or its column constant."""
-        f = np.where(np.isfinite(self.factors.T) & self.learnable, self._plain_factors.T, 0.0)
+        f = np.where(np.isfinite(self.factors.T) & self.learnable, self.plain_factors.T, 0.0)
         return np.ascontiguousarray(f**2)
 
     @cached_property

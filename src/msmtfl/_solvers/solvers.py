@@ -11,6 +11,7 @@ steps around theirs (`coupled/newton_around.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -172,7 +173,9 @@ def pooling_for(problem: Problem, known: AnyPooling | None = None) -> AnyPooling
 
 
 def task_norms_for(problem: Problem, known: Pooling | None = None) -> AnyTaskNorms:
-    """A problem with a norm of every task's deviations; `known` are the directions of its tasks, if they are known."""
+    """A problem with a norm of every task's deviations; `known` are the directions of its tasks, if they are known. What
+    belongs together is a matter of its penalty."""
+    problem = replace(problem, groups=None)
     return TaskNormSolver(problem, known) if _plain(problem) else LossTaskNorms(problem)
 
 
@@ -233,6 +236,7 @@ def caches_for(problem: Problem, structure: str, **options: float | None) -> Any
     if structure == LEVELS:
         return None  # what is known depends on the levels, too
     if structure == ROBUST:
+        problem = replace(problem, groups=None)
         return Pooling(problem) if _plain(problem) else None
     if not (_plain(problem) if structure == COMMON else problem.loss.squared):
         return LossGrams(problem) if structure == COMMON else []

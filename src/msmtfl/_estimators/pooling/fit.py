@@ -33,7 +33,6 @@ class Pooled(AddTaskMixin):
     feature_units_: Floats
     relax = False  # ridges leave no coefficient out: there is no support to refit
     _of_several = "the smallest common values are returned"
-    _grouped = False
     _samples_alike = True
     _can_scale_numbers = True
 
@@ -109,6 +108,9 @@ class Pooled(AddTaskMixin):
 
     def _separates(self) -> bool:
         return bool(np.isinf(self.k_common_))
+
+    def _selects(self) -> bool:
+        return False
 
 
 def pooled_coef(model: Any, part: Problem) -> Floats:
@@ -238,8 +240,10 @@ class PartialPooling(PoolingFit, PartialFitMixin):
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
         sums of parts here; the parts have none of their own.
-    feature_groups : mapping, optional
-        Groups of features, which this model does not know: anything but None is an error.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together, as those of one variable. Ridges leave no column out, so that
+        groups are names here: sharing maps, importances and reports speak of the group, and
+        coefficients are the same without.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the
