@@ -31,7 +31,9 @@ ZERO = cython.declare(cython.int, 0)  # stays 0
 TIED = cython.declare(cython.int, 1)  # |f v| = t
 BELOW = cython.declare(cython.int, 2)  # |f v| < t, or not penalised: its gradient is 0
 ABOVE = cython.declare(cython.int, 3)  # |f v| > t: its gradient is a f
-RIDGE = cython.declare(cython.double, 1e-14)  # of the changes' squares: what keeps weights of goes from following rounding
+RIDGE = cython.declare(
+    cython.double, 1e-14
+)  # of the changes' squares: what keeps weights of goes from following rounding
 FAR = cython.declare(cython.double, 1e3)  # weights of goes that are larger cost digits
 PATTERN = {"ZERO": ZERO, "TIED": TIED, "BELOW": BELOW, "ABOVE": ABOVE}
 

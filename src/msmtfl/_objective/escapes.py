@@ -3,6 +3,8 @@ separate, or counts that they hold at 0."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,42 +23,64 @@ SAME = 1e-12  # of the largest number of a column: what two may differ by and be
 STEEP = 1e-6  # curvature, as a share of the largest, below which a row has all but escaped
 
 
+@dataclass(frozen=True)
+class Leeway:
+    """Columns C of a task's rows, along which these may escape from where they are: linear predictors f with curvatures."""
+
+    design: LossTask
+    C: Floats
+    f: Floats
+    bend: Floats
+
+
+def at_present(design: LossTask, w: Floats) -> tuple[Floats, Floats, bool]:
+    """Linear predictors and curvatures at w, and whether some rows have all but escaped there."""
+    y, f = design.y, design.predictor(w)
+    bend = design.of_loss.curvature(y, f)
+    if design.of_loss.levelled:
+        far = (design.of_loss.escapes(y) * f > 0) | (design.offset != 0.0)  # what f an offset leads to is open
+        return f, bend, bool((far & (bend < STEEP * bend.max())).any())
+    moved, away = design.of_loss.ways(y, f[:, None])
+    return f, bend, bool((away * moved[:, 0] > -np.log(STEEP)).any())
+
+
 def escaping(design: LossTask, w: Floats, free: np.ndarray, limit: Limit = False) -> Ints:
     """The un-penalised features of a direction in which the loss falls for ever, so that no minimiser exists: classes that
     these features separate, counts that they hold at 0. Found by a linear program, if rows have all but escaped at w and
     w itself does not prove that there is none."""
-    y, f = design.y, design.predictor(w)
-    away = design.of_loss.escapes(y)
     columns = np.flatnonzero(free)
-    bend = design.of_loss.curvature(y, f)
-    if design.of_loss.levelled:
-        suspect = ((away * f > 0) | (design.offset != 0.0)) & (
-            bend < STEEP * bend.max()
-        )  # what f an offset leads to is open
-    else:
-        moved, away = design.of_loss.ways(y, f[:, None])
-        suspect = away * moved[:, 0] > -np.log(STEEP)
-    if not columns.size or not suspect.any():
+    f, bend, suspect = at_present(design, w)
+    if not columns.size or not suspect:
         return columns[:0]
     C = design.block(columns)
     C = C / np.abs(C).max(axis=0)
     if design.centred:
-        C = np.column_stack([C, np.ones(len(y))])
-    if _held_back(design, C, f, bend):
-        return columns[:0]
-    # max sum |t_r| for t = T z, t_r between 0 and away_r
-    T, away = design.of_loss.ways(y, C)
-    limits = LinearConstraint(T, np.minimum(away, 0.0), np.maximum(away, 0.0))
+        C = np.column_stack([C, np.ones(len(f))])
     low, high = np.full(C.shape[1], -np.inf), np.full(C.shape[1], np.inf)
     if isinstance(limit, Box):  # a coefficient goes no way in which it has a bound
         low[: len(columns)] = np.where(np.isfinite(limit.low[columns]), 0.0, -np.inf)
         high[: len(columns)] = np.where(np.isfinite(limit.high[columns]), 0.0, np.inf)
-    found: Any = milp(-(away @ T), constraints=limits, bounds=Bounds(low, high))
-    if not found.success or found.fun > -1e-6:
+    z = way_out([Leeway(design, C, f, bend)], low, high)
+    if z is None:
         return columns[:0]
-    z = np.abs(found.x[: len(columns)])
+    z = np.abs(z[: len(columns)])
     out: Ints = columns[z > 1e-9 * z.max(initial=1.0)]
     return out
+
+
+def way_out(
+    parts: Sequence[Leeway], low: Floats, high: Floats, rules: Sequence[LinearConstraint] = ()
+) -> Floats | None:
+    """A direction z between low and high, and by some rules, along which the losses of all tasks together fall for ever,
+    none of them rising; None if there is none. Tasks have the columns of z in common."""
+    if _held_back(parts):
+        return None
+    # max sum |t_r| for t = T z, t_r between 0 and away_r
+    ways = [part.design.of_loss.ways(part.design.y, part.C) for part in parts]
+    T, away = np.concatenate([T for T, _ in ways]), np.concatenate([away for _, away in ways])
+    limits = LinearConstraint(T, np.minimum(away, 0.0), np.maximum(away, 0.0))
+    found: Any = milp(-(away @ T), constraints=[limits, *rules], bounds=Bounds(low, high))
+    return found.x if found.success and found.fun <= -1e-6 else None
 
 
 def may_have_escaped(design: LossTask, W: Floats) -> np.ndarray:
@@ -83,7 +107,7 @@ def all_escaped(design: LossTask, w: Floats) -> bool:
     return float(np.abs(slope).max()) < STEEP * float(np.sqrt(design.yy / design.v.sum()))
 
 
-def _held_back(design: LossTask, C: Floats, f: Floats, bend: Floats) -> bool:
+def _held_back(parts: Sequence[Leeway]) -> bool:
     """Whether it is certain that rows cannot escape along the columns C: no t = C z has away_r t_r >= 0 in all rows that can
     escape and t_r = 0 in the others, but t = 0.
 
@@ -92,25 +116,35 @@ def _held_back(design: LossTask, C: Floats, f: Floats, bend: Floats) -> bool:
     h'' <= |h'| in rows that can escape, so that it is enough if the step moves their f by less than 1. (Where rows do
     escape, every step moves them by about 1.) Only half of that is accepted, with what rounding may hide added. Of a loss
     whose rows act together the same holds of what holds them back; `yields` says how it changes with f."""
-    loss = design.of_loss
-    slope = loss.slope(design.y, f)
-    u, yields = -design.v * slope, loss.yields(design.y, slope, bend)
-    B = loss.root(C, design.v, f, bend)
-    size = np.linalg.norm(B, axis=0)
-    rows = yields != 0.0
-    known = loss.levelled or np.ptp(f) <= RANGE  # second derivatives further apart are not those at f
-    if not known or not (size > 0.0).all() or not np.isfinite(yields).all():
+    slopes = [part.design.of_loss.slope(part.design.y, part.f) for part in parts]
+    us = [-part.design.v * slope for part, slope in zip(parts, slopes, strict=True)]
+    yields = [
+        part.design.of_loss.yields(part.design.y, slope, part.bend) for part, slope in zip(parts, slopes, strict=True)
+    ]
+    # second derivatives further apart are not those at f
+    known = all(part.design.of_loss.levelled or np.ptp(part.f) <= RANGE for part in parts)
+    if not known or not all(np.isfinite(one).all() for one in yields):
         return False
-    found = sound_factor(B.T @ B / np.outer(size, size))
+    roots = [part.design.of_loss.root(part.C, part.design.v, part.f, part.bend) for part in parts]
+    size = np.linalg.norm([np.linalg.norm(B, axis=0) for B in roots], axis=0)
+    if not (np.isfinite(size) & (size > np.sqrt(np.finfo(float).tiny))).all():
+        return False
+    roots = [B / size for B in roots]
+    found = sound_factor(np.sum([B.T @ B for B in roots], axis=0))
     if found is None:
         return False
     factor, inverse = found
-    C = C / size
-    z = dpotrs(factor, C.T @ u, lower=1)[0]
-    noise = float(np.linalg.norm(len(u) * UNIT * (np.abs(C).T @ np.abs(u)))) * inverse
-    spread = np.linalg.norm(solve_triangular(factor, C[rows].T, lower=True), axis=0)
-    moved = (np.abs(C[rows] @ z) + noise * spread) * yields[rows]
-    return bool(moved.max(initial=0.0) < 0.5)
+    Cs = [part.C / size for part in parts]
+    z = dpotrs(factor, np.sum([C.T @ u for C, u in zip(Cs, us, strict=True)], axis=0), lower=1)[0]
+    hidden = [len(u) * UNIT * (np.abs(C).T @ np.abs(u)) for C, u in zip(Cs, us, strict=True)]
+    noise = float(np.linalg.norm(np.sum(hidden, axis=0))) * inverse
+    for C, yields_of in zip(Cs, yields, strict=True):
+        rows = yields_of != 0.0
+        spread = np.linalg.norm(solve_triangular(factor, C[rows].T, lower=True), axis=0)
+        moved = (np.abs(C[rows] @ z) + noise * spread) * yields_of[rows]
+        if not moved.max(initial=0.0) < 0.5:
+            return False
+    return True
 
 
 def escaping_alone(design: LossTask) -> np.ndarray:

@@ -114,7 +114,8 @@ def with_free_level(problem: Problem, gap: float, W: Floats) -> tuple[float, flo
         apart += (abs(slope_of(of_class, W[c::K], alike)) + hidden) * reach
     if not (best > 0.0 and np.isfinite(held)):
         return (gap, 0.0) if held == 0.0 else (float("inf"), float("inf"))
-    return float(gap * (held / best) + apart / best), float(apart / best)
+    found, share = float(gap * (held / best) + apart / best), float(apart / best)
+    return (found, share) if found >= 0.0 else (float("inf"), float("inf"))
 
 
 def _unit_at(designs: Sequence[Any], level: float, samples_alike: bool) -> float:

@@ -97,7 +97,7 @@ class Pooled(AddTaskMixin):
     def _warn(self, solution: Solution, problem: Problem) -> None:
         super()._warn(of_features(solution, problem), problem)
         last = solution.stages[-1]
-        if any(map(len, last.ambiguous)) and self.k_common_ == 0.0 and problem.m > problem.classes:
+        if any(map(len, last.ambiguous)) and not last.endless and self.k_common_ == 0.0 and problem.m > problem.classes:
             found = "The smallest are returned."
             if problem.may_escape:
                 found = "They may grow without end as the fit gets ever better: what came near enough is returned."
