@@ -292,6 +292,7 @@ class LocalStages(GridStages):
                     yield True
             chain, reason = loop.chain()
             self.points[k, l] = tuple(past + place for place in chain), self.reasons[reason]
+            self.tick(0.0)
         for place in range(len(loop)):
             at, values, marks, share, status = loop.stage(place)
             pattern = np.zeros((2, len(marks)))
