@@ -51,13 +51,17 @@ format: $(VENV)/linted
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+SPHINX := $(BIN)/python -m sphinx -W --keep-going -n -q -j auto
+
 docs: $(VENV)/documented
-	$(BIN)/python -m sphinx -W --keep-going -n -q -j auto $(ARGS) docs docs/_build/html
+	$(SPHINX) $(ARGS) docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
 
-docs-site:
-	$(MAKE) docs ARGS="-A several_versions=1 -E"
+# the pages link to the list of versions, which is there once they are beside the others
+docs-site: $(VENV)/documented
+	$(SPHINX) -A several_versions=1 -E $(ARGS) docs docs/_build/html
 	$(BIN)/python docs/versions.py docs/_build/html site
+	$(BIN)/python docs/check_site.py site
 
 # the sdist and the wheel made from it, installed in a fresh environment and tested there
 package: $(VENV)/packaged

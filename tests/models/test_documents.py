@@ -424,7 +424,7 @@ def test_arrays_of_arrays_are_of_one_kind_and_hold_no_objects():
     assert list(Writer(None).value(of(np.ones(2), np.zeros(2)), "x")) == ["cells"]
     words = np.array(["a", "b"], dtype=object)
     for different in (of(words, words), of(np.ones(2), np.ones(3)), of(np.ones(2), np.ones(2, dtype=int))):
-        with pytest.raises(UnstorableError, match="^x: arrays that differ$"):
+        with pytest.raises(UnstorableError, match=r"^x: arrays that differ$"):
             Writer(None).value(different, "x")
 
 
