@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from .._estimators.words.formulas import formula
+from .._estimators.words.subject import Subject
 from .._runtime.drawing import NAMED
+from .._runtime.printable import short
 from ..compare.comparison import Comparison
 from ..inference.shared import SharedFeatures
 from ..plots.grids import GainDisplay, SurfaceDisplay
@@ -23,9 +25,8 @@ from .answer import answer, outcome
 from .facts import ModelFacts
 from .performance import calibration_table, confusion_table, overall_auc
 from .pictures import Picture, picture
-from .subject import Subject
 from .task_view import task_view
-from .words import counted, every, number, short, symbol, typeset
+from .words import counted, every, number, symbol, typeset
 
 PRINT_ROWS = 60  # of a table; as in style.css
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src"

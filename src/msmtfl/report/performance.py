@@ -8,10 +8,10 @@ import numpy as np
 from scipy.stats import rankdata
 
 from .._data.designs import Floats, Ints
+from .._runtime.printable import short
 from .facts import ModelFacts
 from .samples import Samples
 from .tabular import Cell, Column, Table, counts, figures, texts
-from .words import short
 
 BINS = 200  # of probabilities: thresholds of whole per cents are among their ends
 GROUPS = 10  # of the table of calibration

@@ -12,6 +12,7 @@ import os
 from typing import Any
 
 from .._estimators.fitted import choice_of, model_chosen, of_survival
+from .._estimators.words.subject import subject_named, subject_of
 from .._runtime.files import write_whole
 from ..compare.comparison import Comparison
 from ..inference.shared import SharedFeatures
@@ -20,7 +21,6 @@ from .facts import ModelFacts
 from .lifetimes import read_lifetimes
 from .page import render
 from .samples import read_samples
-from .subject import subject_named, subject_of
 from .sureness import cheap_intervals, sureness_of
 
 
