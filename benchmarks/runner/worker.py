@@ -86,7 +86,7 @@ def own_rows(data, lams, *, ratio=None):
     """The path of L1,2, or of Dirty with lam_s = ratio lam_b."""
     from msmtfl._data.tasks import read_training
     from msmtfl._paths.families.coupled_path import dirty_grid, group_grid, solve_rows
-    from msmtfl._solvers.make_problem import make_problem
+    from msmtfl._solvers.problems.make_problem import make_problem
 
     X, y, task = data
     problem = make_problem(read_training(X, y, task=task), fit_intercept=False, standardize=False, positive=False)

@@ -37,7 +37,7 @@ from sklearn.base import clone
 sys.path.insert(0, str(Path(__file__).parent))
 from chosen_points import KINDS, data_set
 
-from msmtfl.compare.choosing import choose_family
+from msmtfl.compare.choice.choosing import choose_family
 from msmtfl.compare.run import default_models, run_comparison
 
 FAST = ("lasso", "l12", "msmtfl", "ridge per task", "pooled lasso", "pooled ridge")

@@ -28,7 +28,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss, roc_auc_score
 
 from msmtfl import MultiTaskAutoClassifier
-from msmtfl.compare.choosing import choose_family
+from msmtfl.compare.choice.choosing import choose_family
 from msmtfl.compare.run import default_models
 
 FOLD_CHANGE = 3.0  # from which on a virus counts as resistant

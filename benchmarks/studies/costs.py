@@ -33,7 +33,7 @@ from msmtfl._paths.families.coupled_path import dirty_grid, group_grid, solve_ro
 from msmtfl._paths.grids import read_grid
 from msmtfl._paths.solve import solve_surface
 from msmtfl._solvers import task_lassos
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 from msmtfl._solvers.solvers import LASSOS, caches_for
 from msmtfl.datasets import make_multitask
 from msmtfl.inference import shared_features, split_intervals

@@ -35,7 +35,7 @@ from msmtfl._paths.families.pooling_path import PoolingPaths, pooling_grid
 from msmtfl._paths.grids import read_grid
 from msmtfl._paths.solve import solve_surface
 from msmtfl._solvers.largest_lam import largest_lam
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 
 SIGMA = 1.0
 Solve = Callable[[Any], Any]  # a problem's solutions at the one point looked at

@@ -37,10 +37,10 @@ import pandas as pd
 
 from msmtfl import MSMTFL, MSMTFLCV, DirtyMTL, LassoMTL, Moments, MSMTFLClassifier, SharedMTLCV
 from msmtfl._estimators.baselines.ridge import RidgePerTaskCV
-from msmtfl.cli.data import InputError
 from msmtfl.cli.describing import describe, facts
+from msmtfl.cli.inputs.data import InputError
+from msmtfl.cli.inputs.table_files import read_table
 from msmtfl.cli.models import load
-from msmtfl.cli.table_files import read_table
 from msmtfl.export import to_sql
 from msmtfl.model_files import load_model, save_model
 from msmtfl.model_files.files import checksum

@@ -24,7 +24,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from msmtfl._data.tasks import read_training
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 from msmtfl._solvers.task_lassos import lassos_for
 
 SHORT = 2.0  # seconds, below which a run is repeated

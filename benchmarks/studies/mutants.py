@@ -50,7 +50,7 @@ OBJECTIVE = [
 ]
 ROOMS = {  # sources, and the tests that are about them: those first that are fast or notice most
     "certificates": (
-        [f"_objective/{name}certificates.py" for name in ("", "lasso_", "row_", "loss_", "group_")],
+        [f"_objective/proofs/{name}certificates.py" for name in ("", "lasso_", "row_", "loss_", "group_")],
         [
             *OBJECTIVE,
             "tests/objective/test_shared_moves.py",
@@ -86,7 +86,11 @@ ROOMS = {  # sources, and the tests that are about them: those first that are fa
         ],
     ),
     "penalties": (
-        [f"_objective/{name}.py" for name in ("penalties", "shapes", "row_norms", "groups", "common_penalty")],
+        [
+            "_objective/penalties.py",
+            "_objective/shapes.py",
+            *(f"_objective/coupled/{name}.py" for name in ("row_norms", "groups", "common_penalty")),
+        ],
         [
             *OBJECTIVE,
             "tests/solvers/test_coupled_rows.py",

@@ -75,9 +75,9 @@ def parity(seeds: int) -> float:
     import cvxpy as cp
 
     from msmtfl._data.tasks import read_training
-    from msmtfl._objective.task_norms import CentreNorms, RowNorms
+    from msmtfl._objective.coupled.task_norms import CentreNorms, RowNorms
     from msmtfl._solvers.coupled.task_norms import TaskNormSolver
-    from msmtfl._solvers.make_problem import make_problem
+    from msmtfl._solvers.problems.make_problem import make_problem
 
     worst = 0.0
     for seed in range(seeds):

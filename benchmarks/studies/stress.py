@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from msmtfl._data.dense import DenseRows, RowTask
-from msmtfl._objective.certificates import GAP, TaskCertificate
+from msmtfl._data.forms.dense import DenseRows, RowTask
+from msmtfl._objective.proofs.certificates import GAP, TaskCertificate
 from msmtfl._runtime.progress import Listener
 from msmtfl._solvers.gram import Gram
 from msmtfl._solvers.lasso_stages import certified

@@ -1,5 +1,5 @@
 """How far an answer is from the optimum."""
 
-from ._objective.certificates import Certificate
+from ._objective.proofs.certificates import Certificate
 
 __all__ = ["Certificate"]

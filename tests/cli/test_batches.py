@@ -54,7 +54,7 @@ def test_batches_give_the_model_that_rows_give(parts, tmp_path, options):
 
 
 def test_a_table_too_large_for_memory_is_read_in_batches_by_itself(parts, tmp_path, monkeypatch):
-    monkeypatch.setattr("msmtfl.cli.streaming.free_memory", lambda: 2.0**12)
+    monkeypatch.setattr("msmtfl.cli.inputs.streaming.free_memory", lambda: 2.0**12)
     page = tmp_path / "r.html"
     options = ("--id", "name", "--exclude", "weight", "--model", "msmtfl", "--cv", "3", "--report", page)
     done = run("fit", parts, *GIVEN, *options, "--out", tmp_path / "m.json")
@@ -65,7 +65,7 @@ def test_a_table_too_large_for_memory_is_read_in_batches_by_itself(parts, tmp_pa
     one = run("fit", parts, *GIVEN, "--features", "a", "--impute", "mean")
     assert one.exit_code == 2
     assert "--impute: not possible then" in one.stderr
-    monkeypatch.setattr("msmtfl.cli.streaming.free_memory", lambda: 2.0**40)
+    monkeypatch.setattr("msmtfl.cli.inputs.streaming.free_memory", lambda: 2.0**40)
     assert "in batches" not in run("fit", parts, *GIVEN, *options).stderr
 
 
@@ -122,7 +122,7 @@ def models(parts, tmp_path_factory):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 @pytest.mark.parametrize("options", [("numbers",), ("numbers", "--interval", "0.8"), ("classes",)])
 def test_batches_are_predicted_as_tables_are(parts, models, tmp_path, monkeypatch, options, ending):
-    monkeypatch.setattr("msmtfl.cli.batches.ROWS", 37)
+    monkeypatch.setattr("msmtfl.cli.inputs.batches.ROWS", 37)
     model, *options = options
     for name, way in (("whole", []), ("parts", ["--stream"])):
         out = tmp_path / f"{name}.{ending}"
@@ -136,7 +136,7 @@ def test_batches_are_predicted_as_tables_are(parts, models, tmp_path, monkeypatc
 
 
 def test_batches_to_predict_say_what_is_missing_and_where(parts, models, tmp_path, monkeypatch):
-    monkeypatch.setattr("msmtfl.cli.batches.ROWS", 37)
+    monkeypatch.setattr("msmtfl.cli.inputs.batches.ROWS", 37)
     last = pd.read_parquet(parts / "3.parquet").drop(columns="name")
     last.loc[90, "a"] = np.nan
     for k in range(3):
@@ -155,7 +155,7 @@ def test_batches_to_predict_say_what_is_missing_and_where(parts, models, tmp_pat
     assert pd.read_csv(out)["prediction"].isna().to_numpy().nonzero()[0].tolist() == [390]
     shown = run("predict", model, *data, "--stream", "--drop-missing", "-q")
     assert shown.stdout == out.read_text()
-    monkeypatch.setattr("msmtfl.cli.streaming.free_memory", lambda: 2.0**12)
+    monkeypatch.setattr("msmtfl.cli.inputs.streaming.free_memory", lambda: 2.0**12)
     by_itself = run("predict", model, *data, "--drop-missing")
     assert by_itself.stdout == shown.stdout
     assert "of memory that are free: rows are read in batches" in by_itself.stderr
@@ -167,7 +167,7 @@ def test_batches_to_predict_say_what_is_missing_and_where(parts, models, tmp_pat
 
 
 def test_a_comparison_beyond_memory_takes_a_share_of_the_rows(parts, tmp_path, monkeypatch):
-    monkeypatch.setattr("msmtfl.cli.streaming.free_memory", lambda: 2.0**12)
+    monkeypatch.setattr("msmtfl.cli.inputs.streaming.free_memory", lambda: 2.0**12)
     given = ("-y", "wear", "-t", "machine", "--features", "a,b,c", "--models", "lasso,pooled-ridge", "--cv", "3")
     found = run("compare", parts, *given)
     assert found.exit_code == 2

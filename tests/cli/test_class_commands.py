@@ -187,7 +187,7 @@ def test_text_as_a_target_is_refused_with_the_way_out(data):
 def test_held_out_errors_of_a_report_are_relative_to_class_shares(classes):
     y = TABLE["relapse"].to_numpy() if classes == 2 else np.digitize(TABLE["score"], [-1, 1])
     model = MSMTFLClassifierCV(3, cv=2, theta_ratios=[4.0, np.inf], entry_shares=0).fit(X, y, task=TASK)
-    facts = pytest.importorskip("msmtfl.report.facts").ModelFacts(model)
+    facts = pytest.importorskip("msmtfl.report.known.facts").ModelFacts(model)
     log_loss, weight = (model.cv_results_[name][model.best_index_] for name in ("test_log_loss", "test_weight"))
     for i, label in enumerate(model.tasks_):
         nothing = loss = 0.0

@@ -232,7 +232,7 @@ def test_rows_are_counted_as_in_the_file_also_by_the_errors_of_a_model(tmp_path)
 def test_ten_thousand_columns_are_found_at_once(tmp_path):
     from time import process_time
 
-    from msmtfl.cli.data import require
+    from msmtfl.cli.inputs.data import require
 
     names = [f"a long name of a column {j}" for j in range(20_000)]
     table = pd.DataFrame(columns=names)
@@ -317,7 +317,7 @@ def test_a_stream_of_zeros_is_left_at_once(tmp_path):
             buffer[:] = bytes(len(buffer))
             return len(buffer)
 
-    from msmtfl.cli import table_files
+    from msmtfl.cli.inputs import table_files
 
     with pytest.raises(table_files.InputError, match="holds bytes that are 0"):
         table_files._read_all(io.BufferedReader(Endless()), Path("-"), "utf-8")
@@ -331,7 +331,7 @@ def test_a_stream_of_zeros_is_left_at_once(tmp_path):
 
 @posix
 def test_standard_input_that_is_a_device_is_refused():
-    from msmtfl.cli import table_files
+    from msmtfl.cli.inputs import table_files
 
     with open("/dev/zero") as stream, pytest.raises(table_files.InputError, match="standard input is a device"):
         table_files._refuse_device(stream)

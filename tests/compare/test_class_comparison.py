@@ -15,7 +15,7 @@ from msmtfl._estimators.baselines.logistic import (
     PooledLogisticCV,
     _logistic_path,
 )
-from msmtfl._estimators.classes import class_folds, read_classes
+from msmtfl._estimators.classification.classes import class_folds, read_classes
 from msmtfl.compare.run import default_models
 from msmtfl.model_files import load_model, save_model
 

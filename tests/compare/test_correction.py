@@ -18,12 +18,13 @@ from msmtfl._paths.searched import fold_scores_of
 from msmtfl._paths.validation.choice import in_order
 from msmtfl._paths.validation.held_out import Split
 from msmtfl._paths.validation.other_folds import points_without
-from msmtfl.compare import correction, points, run
-from msmtfl.compare.choosing import Choice
+from msmtfl.compare import run
+from msmtfl.compare.choice import correction, points
+from msmtfl.compare.choice.choosing import Choice
+from msmtfl.compare.choice.correction import Bootstrap, corrected
+from msmtfl.compare.choice.points import Points, Record
 from msmtfl.compare.comparison import Comparison
-from msmtfl.compare.correction import Bootstrap, corrected
 from msmtfl.compare.measures import Numbers
-from msmtfl.compare.points import Points, Record
 from msmtfl.compare.run import run_comparison
 from msmtfl.metrics import nmse
 from msmtfl.model_files import load_model, save_model

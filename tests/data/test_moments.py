@@ -21,7 +21,7 @@ from forms import MODELS, options_for
 from scipy import sparse
 
 from msmtfl import L12MTLCV, MSMTFL, MSMTFLCV, DirtyMTLCV, LassoMTLCV, Moments
-from msmtfl._data.dense import DenseRows, RowTask
+from msmtfl._data.forms.dense import DenseRows, RowTask
 from msmtfl._data.statistics.dealer import Dealer
 from msmtfl._data.statistics.moment_data import MomentData
 from msmtfl._data.statistics.parquet import ParquetRows

@@ -25,8 +25,8 @@ from msmtfl import (
     stability_selection,
     stack_tasks,
 )
-from msmtfl._data.dense import DenseRows, RowTask
-from msmtfl._data.sparse import SparseRows
+from msmtfl._data.forms.dense import DenseRows, RowTask
+from msmtfl._data.forms.sparse import SparseRows
 
 N, D = 90, 24
 TASK = np.repeat(["north", "south", "west"], N // 3)

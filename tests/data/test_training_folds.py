@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from msmtfl._data.dense import DenseRows, TrainingRows
+from msmtfl._data.forms.dense import DenseRows, TrainingRows
 from msmtfl._data.tasks import read_training
 
 N, D = 60, 9

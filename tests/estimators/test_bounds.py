@@ -16,7 +16,7 @@ from msmtfl import (
     bootstrap_intervals,
     regularization_surface,
 )
-from msmtfl._objective.lasso_certificates import certify_lassos
+from msmtfl._objective.proofs.lasso_certificates import certify_lassos
 from msmtfl.model_files import load_model, save_model
 
 D, M, N = 8, 2, 40
@@ -150,7 +150,7 @@ def test_bounds_that_are_not_reached_change_nothing():
 def test_a_certificate_notices_what_is_not_optimal():
     """Also where a coefficient stays at a bound that it should leave."""
     from msmtfl._data.tasks import read_training
-    from msmtfl._solvers.make_problem import make_problem
+    from msmtfl._solvers.problems.make_problem import make_problem
 
     X, y, task = made(7)
     data = read_training(X, y, task=task)

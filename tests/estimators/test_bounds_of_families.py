@@ -25,10 +25,10 @@ from msmtfl import (
 from msmtfl._data.tasks import read_training
 from msmtfl._objective.box import Box
 from msmtfl._objective.penalties import GroupNorm
-from msmtfl._objective.pressed import pressed
-from msmtfl._objective.row_certificates import certify_rows
+from msmtfl._objective.proofs.pressed import pressed
+from msmtfl._objective.proofs.row_certificates import certify_rows
 from msmtfl._solvers.coupled.around_bounds import put
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 from msmtfl._solvers.solvers import rows_for
 
 D, M, N = 6, 3, 40

@@ -47,7 +47,7 @@ from msmtfl.formulas import formula
 from msmtfl.model_files import load_model, save_model
 from msmtfl.plots.views import lam_path, search_grid, stage_norms
 from msmtfl.report import report_html
-from msmtfl.report.facts import ModelFacts
+from msmtfl.report.known.facts import ModelFacts
 from msmtfl.report.model_tables import values_table
 from msmtfl.sharing import sharing_map
 

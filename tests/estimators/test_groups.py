@@ -25,12 +25,12 @@ from msmtfl import (
     regularization_surface,
 )
 from msmtfl._data.tasks import read_training
-from msmtfl._objective.certificates import certify
-from msmtfl._objective.group_certificates import certify_group_lasso
-from msmtfl._objective.groups import BlockNorm, groups_named
-from msmtfl._objective.row_certificates import certify_rows
+from msmtfl._objective.coupled.groups import BlockNorm, groups_named
+from msmtfl._objective.proofs.certificates import certify
+from msmtfl._objective.proofs.group_certificates import certify_group_lasso
+from msmtfl._objective.proofs.row_certificates import certify_rows
 from msmtfl._solvers.lassos.group_lasso import group_lasso
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 from msmtfl.model_files import load_model, save_model
 
 M, N, D = 3, 30, 10

@@ -27,8 +27,8 @@ from msmtfl import (
     compare_models,
 )
 from msmtfl._data.tasks import read_training
-from msmtfl._solvers.level_priors import weight_of_a_row
-from msmtfl._solvers.make_problem import make_problem, training
+from msmtfl._solvers.problems.level_priors import weight_of_a_row
+from msmtfl._solvers.problems.make_problem import make_problem, training
 from msmtfl.model_files import load_model, save_model
 
 FITS = [LassoMTL(0.05), MSMTFL(0.05), L12MTL(0.05), DirtyMTL(), SharedMTL()]

@@ -13,10 +13,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from msmtfl import LassoMTL, Moments, NestedMTL, NestedMTLCV, PartialPooling, SharedMTL, TaskKFold
 from msmtfl._data.task_levels import TaskLevels
 from msmtfl._data.tasks import read_training
-from msmtfl._objective.level_penalty import certify_levels
+from msmtfl._objective.coupled.level_penalty import certify_levels
 from msmtfl._paths.families.nested_path import penalty_at
 from msmtfl._solvers.coupled.task_levels import LevelSolver, StackedLevels
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 from msmtfl.formulas import formula
 from msmtfl.model_files import load_model, save_model
 from msmtfl.report import write_report

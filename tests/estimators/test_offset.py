@@ -29,8 +29,8 @@ from msmtfl import (
     regularization_surface,
     stability_selection,
 )
-from msmtfl._objective.lasso_certificates import certify_lassos
 from msmtfl._objective.losses import Logistic, Poisson
+from msmtfl._objective.proofs.lasso_certificates import certify_lassos
 from msmtfl.baselines import LogisticPerTaskCV, PooledLassoCV, PooledLogisticCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.export import to_sql
 from msmtfl.formulas import formula
@@ -262,7 +262,7 @@ def test_minimum_is_that_of_another_solver(loss, compiled, monkeypatch):
 
 def test_certificate_sees_what_is_not_optimal(counts):
     from msmtfl._data.tasks import read_training
-    from msmtfl._solvers.make_problem import make_problem
+    from msmtfl._solvers.problems.make_problem import make_problem
 
     X, y, _, exposure = counts
     data = read_training(X, y, offset=np.log(exposure))

@@ -19,10 +19,10 @@ from msmtfl import (
     TaskKFold,
     compare_models,
 )
-from msmtfl._objective.pooling import certify_pooling
+from msmtfl._objective.coupled.pooling import certify_pooling
 from msmtfl._paths.families.pooling_path import pooling_ridge
 from msmtfl._solvers.coupled.pooling import Pooling
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 from msmtfl._solvers.solvers import pooling_for
 from msmtfl.compare.entrants import default_models
 from msmtfl.model_files import load_model, save_model

@@ -13,9 +13,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import L12MTL, Moments, PartialPooling, RobustMTL, RobustMTLCV, compare_models
 from msmtfl._data.tasks import read_training
-from msmtfl._objective.task_norms import CentreNorms, RowNorms, certify_task_norms
+from msmtfl._objective.coupled.task_norms import CentreNorms, RowNorms, certify_task_norms
 from msmtfl._solvers.coupled.task_norms import TaskNormSolver
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 from msmtfl.formulas import formula
 from msmtfl.model_files import load_model, save_model
 from msmtfl.sharing import sharing_map

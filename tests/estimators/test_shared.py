@@ -12,11 +12,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from msmtfl import MSMTFL, LassoMTL, Moments, SharedMTL, SharedMTLCV, stability_selection, stack_tasks
 from msmtfl._data.tasks import read_training
-from msmtfl._objective.common_penalty import CappedDeviations, SharedNorm
-from msmtfl._objective.row_certificates import certify_rows
+from msmtfl._objective.coupled.common_penalty import CappedDeviations, SharedNorm
+from msmtfl._objective.proofs.row_certificates import certify_rows
 from msmtfl._paths.families.common_path import DENSE, settled, shared_grid, solve_shared
 from msmtfl._solvers.coupled.common_part import Remainder, Stacked, StackedGrams, StackedLassos
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 from msmtfl.inference import draw_halves
 
 

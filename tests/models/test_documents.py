@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from msmtfl._objective.certificates import Certificate
+from msmtfl._objective.proofs.certificates import Certificate
 from msmtfl._objective.shapes import SCAD
 from msmtfl._solvers.stages import Stage
 from msmtfl.model_files import reading, values, writing

@@ -45,7 +45,7 @@ from msmtfl import (
 )
 from msmtfl._estimators.baselines.lasso import PooledLassoCV
 from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
-from msmtfl._estimators.classifier import MultiTaskClassifier
+from msmtfl._estimators.classification.classifier import MultiTaskClassifier
 from msmtfl._objective.shapes import MCP, SCAD, LogSum, Power
 from msmtfl._paths.conformal import HeldOutScores
 from msmtfl._solvers.stages import Stage

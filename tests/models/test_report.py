@@ -38,7 +38,7 @@ from msmtfl.model_files import load_model, save_model
 from msmtfl.plots import CoefficientMapDisplay, GainDisplay
 from msmtfl.report import charts, model_tables, report_html, sentences, write_report
 from msmtfl.report import page as report_page
-from msmtfl.report.facts import ModelFacts
+from msmtfl.report.known.facts import ModelFacts
 from msmtfl.report.page import _asset
 from msmtfl.report.pictures import Picture
 from msmtfl.report.words import typeset

@@ -17,10 +17,10 @@ from msmtfl.compare.of_losses import DEVIANCE, numbers_under
 from msmtfl.model_files import load_model, save_model
 from msmtfl.report import page as report_page
 from msmtfl.report import report_html
-from msmtfl.report.facts import ModelFacts
-from msmtfl.report.lifetimes import LEVELS, curves, read_lifetimes
-from msmtfl.report.measured import WORDS, losses_by_fold
-from msmtfl.report.samples import read_samples
+from msmtfl.report.known.facts import ModelFacts
+from msmtfl.report.known.lifetimes import LEVELS, curves, read_lifetimes
+from msmtfl.report.known.measured import WORDS, losses_by_fold
+from msmtfl.report.known.samples import read_samples
 
 for needed in ("bokeh", "jinja2", "matplotlib"):
     pytest.importorskip(needed)

@@ -28,13 +28,14 @@ from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.model_files import load_model, save_model
 from msmtfl.plots import GainDisplay
 from msmtfl.plots.views import OverLasso
-from msmtfl.report import charts, model_tables, performance, report_html, sentences, task_view
+from msmtfl.report import charts, model_tables, report_html, sentences, task_view
 from msmtfl.report import page as report_page
 from msmtfl.report.answer import answer, direction, effect, told
-from msmtfl.report.facts import ModelFacts
+from msmtfl.report.known import performance
+from msmtfl.report.known.facts import ModelFacts
+from msmtfl.report.known.samples import read_samples
+from msmtfl.report.known.sureness import cheap_intervals, sureness_of
 from msmtfl.report.pictures import Picture
-from msmtfl.report.samples import read_samples
-from msmtfl.report.sureness import cheap_intervals, sureness_of
 from msmtfl.report.words import number
 from msmtfl.tables import coefficient_table
 

@@ -26,7 +26,8 @@ from msmtfl._estimators.baselines.lasso import PooledLassoCV
 from msmtfl._estimators.baselines.ridge import PooledRidgeCV, RidgePerTaskCV
 from msmtfl.inference import SharedFeatures, shared_features
 from msmtfl.model_files import load_model, save_model
-from msmtfl.sharing import CLASSES, sharing_map, task_similarity
+from msmtfl.sharing import sharing_map, task_similarity
+from msmtfl.sharing.maps import CLASSES
 
 NAMES = ["all+", "all-", "mixed", "two", "west", "none", "noise"]
 TASKS = ["north", "south", "west"]

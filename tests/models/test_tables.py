@@ -19,8 +19,8 @@ from msmtfl import (
     split_intervals,
 )
 from msmtfl._estimators.baselines.ridge import RidgePerTaskCV
-from msmtfl._runtime.documents import significant
-from msmtfl._runtime.naturally import natural_order
+from msmtfl._runtime.text.documents import significant
+from msmtfl._runtime.text.naturally import natural_order
 from msmtfl.model_files import load_model, save_model
 from msmtfl.tables import coefficient_table
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from msmtfl._objective.common_penalty import SharedNorm
+from msmtfl._objective.coupled.common_penalty import SharedNorm
+from msmtfl._objective.coupled.row_norms import DirtyNorm, GroupNorm
 from msmtfl._objective.penalties import ConcaveRows, Dirty
-from msmtfl._objective.row_norms import DirtyNorm, GroupNorm
 
 FACTORS = np.array([[1.0, 1.0, 1.0, 1.0], [0.5, 2.0, 1.0, 3.0], [0.0, 1.0, 2.0, 1.0], [1.0, np.inf, 1.0, 0.5]])
 

@@ -10,10 +10,10 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
 from msmtfl import L12MTL, MSMTFL, DirtyMTL, LassoMTL, Moments, SharedMTL, regularization_surface
-from msmtfl._data.dense import DenseRows, RowTask
+from msmtfl._data.forms.dense import DenseRows, RowTask
 from msmtfl._data.statistics.task_moments import MomentTask, TaskMoments
-from msmtfl._objective.certificates import certify
-from msmtfl._objective.dual_points import Doubt, over_unit
+from msmtfl._objective.proofs.certificates import certify
+from msmtfl._objective.proofs.dual_points import Doubt, over_unit
 from msmtfl._solvers.lassos.weighted_lasso import Lassos
 from msmtfl.model_files import load_model, save_model
 from msmtfl.report.sentences import certificate
@@ -334,7 +334,7 @@ def test_stages_of_one_task_do_not_share_their_coefficients():
 
 @pytest.mark.parametrize("kind", ["underflow", "dependent", "rounding", "far", "unfinished"])
 def test_every_doubt_names_a_way_out(kind):
-    from msmtfl._objective.certificates import explain
+    from msmtfl._objective.proofs.certificates import explain
 
     for statistics in (False, True):
         text = explain(Doubt(kind, np.array([1, 0]), 3, statistics, 1), ["north", "south"], np.array(["x0", "bmi"]))

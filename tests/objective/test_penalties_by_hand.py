@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from msmtfl._objective.common_penalty import CappedDeviations, SharedNorm, common_weights
-from msmtfl._objective.groups import BlockNorm, Groups, groups_named
+from msmtfl._objective.coupled.common_penalty import CappedDeviations, SharedNorm, common_weights
+from msmtfl._objective.coupled.groups import BlockNorm, Groups, groups_named
+from msmtfl._objective.coupled.row_norms import DirtyNorm, GroupNorm, counted, excludes, lengths
 from msmtfl._objective.penalties import (
     ConcaveEntries,
     ConcaveGroups,
@@ -17,7 +18,6 @@ from msmtfl._objective.penalties import (
     slopes_of,
     values_of,
 )
-from msmtfl._objective.row_norms import DirtyNorm, GroupNorm, counted, excludes, lengths
 from msmtfl._objective.shapes import CAPPED, MCP, SCAD, SHAPES
 
 D, M = 6, 3

@@ -5,9 +5,9 @@ import oracles
 import pytest
 from scipy.optimize import minimize_scalar
 
-from msmtfl._data.dense import DenseRows, RowTask
+from msmtfl._data.forms.dense import DenseRows, RowTask
 from msmtfl._objective.box import Box
-from msmtfl._objective.certificates import certify_all, ridge_slack
+from msmtfl._objective.proofs.certificates import certify_all, ridge_slack
 
 NONE = np.zeros((1, 1))
 NO_BOX = Box(np.array([-np.inf]), np.array([np.inf]))

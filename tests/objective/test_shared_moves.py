@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from oracles.composite import LD, Block, Composite, Separable, solved
 
-from msmtfl._data.dense import DenseRows, RowTask
-from msmtfl._objective.pooling import PoolingRidge, certify_pooling
-from msmtfl._objective.task_norms import CentreNorms, RowNorms, certify_task_norms
+from msmtfl._data.forms.dense import DenseRows, RowTask
+from msmtfl._objective.coupled.pooling import PoolingRidge, certify_pooling
+from msmtfl._objective.coupled.task_norms import CentreNorms, RowNorms, certify_task_norms
 
 
 def problem(seed):

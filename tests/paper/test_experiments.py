@@ -25,7 +25,7 @@ from matplotlib.image import imread
 from msmtfl import L12MTL, L12MTLCV, MSMTFL, MSMTFLCV, DirtyMTL, DirtyMTLCV, LassoMTL, LassoMTLCV
 from msmtfl._data.tasks import read_training
 from msmtfl._objective import theta as thresholds
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 from msmtfl.datasets import Dataset, load_adni, make_mri_standin, make_multitask, split_tasks
 from msmtfl.paper import experiments
 from msmtfl.paper.experiments import (

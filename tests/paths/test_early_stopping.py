@@ -11,7 +11,7 @@ from msmtfl._paths.early_stopping import IN_A_ROW, RISES, Front, as_if_ended, ne
 from msmtfl._paths.families.coupled_path import DirtyGrid, RowPaths
 from msmtfl._paths.solutions import NotSolvedError
 from msmtfl._paths.validation.errors import HeldOut
-from msmtfl._solvers.coupled.coupled_rows import CoupledRows
+from msmtfl._solvers.coupled.rows.coupled_rows import CoupledRows
 
 
 def noisy(m=3, n=25, d=60, seed=0):

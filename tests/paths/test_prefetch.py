@@ -15,7 +15,7 @@ from msmtfl._paths.grids import read_grid
 from msmtfl._paths.solve import solve_surface
 from msmtfl._solvers.gram import Gram, LackingError, at_hand, closed
 from msmtfl._solvers.largest_lam import first_gradient, largest_lam
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 from msmtfl._solvers.solvers import caches_for
 from msmtfl._solvers.task_lassos import lassos_for
 

@@ -13,7 +13,7 @@ from msmtfl._kernels.stage_loop import StageLoop
 from msmtfl._paths.grids import read_grid
 from msmtfl._paths.solve import solve_surface
 from msmtfl._paths.stage_paths import LocalStages
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 from msmtfl._solvers.stages import CROWDED, LIMIT, REPEATS, UNFINISHED
 
 

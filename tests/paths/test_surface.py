@@ -18,7 +18,7 @@ from msmtfl._paths.solve import solve_surface
 from msmtfl._runtime.progress import Progress
 from msmtfl._solvers.gram import Gram
 from msmtfl._solvers.largest_lam import largest_lam
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 from msmtfl._solvers.stages import CROWDED
 
 

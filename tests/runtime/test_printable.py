@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from msmtfl import MSMTFL
-from msmtfl._runtime.printable import printable, printable_lines
+from msmtfl._runtime.text.printable import printable, printable_lines
 from msmtfl.model_files import save_model
 from msmtfl.sharing import sharing_map
 

@@ -6,13 +6,13 @@ import pytest
 from msmtfl import SharedMTL, SharedMTLCV
 from msmtfl._data.tasks import read_training
 from msmtfl._kernels import arrow as _kernel
-from msmtfl._objective.common_penalty import SharedNorm, common_weights
-from msmtfl._objective.row_certificates import certify_rows
+from msmtfl._objective.coupled.common_penalty import SharedNorm, common_weights
+from msmtfl._objective.proofs.row_certificates import certify_rows
 from msmtfl._solvers import gram
 from msmtfl._solvers.coupled import common_part
 from msmtfl._solvers.coupled.common_part import StackedGrams, StackedLassos
 from msmtfl._solvers.lassos.lasso_solver import OVERRUN
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 
 
 def a_problem(seed):

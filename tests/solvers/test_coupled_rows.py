@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
-from msmtfl._data.dense import DenseRows, RowTask
+from msmtfl._data.forms.dense import DenseRows, RowTask
 from msmtfl._kernels import row_sweep as _row_kernel
-from msmtfl._objective.row_certificates import certify_rows, row_violation
-from msmtfl._objective.row_norms import DirtyNorm, GroupNorm
+from msmtfl._objective.coupled.row_norms import DirtyNorm, GroupNorm
+from msmtfl._objective.proofs.row_certificates import certify_rows, row_violation
 from msmtfl._solvers import gram
-from msmtfl._solvers.coupled.coupled_rows import CoupledRows
+from msmtfl._solvers.coupled.rows.coupled_rows import CoupledRows
 from msmtfl._solvers.gram import gram_caches
 
 # ------------------------------------------------------------------ oracles: W is (d, m) here, one column per task

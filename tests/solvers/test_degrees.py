@@ -17,7 +17,7 @@ from msmtfl._paths.grids import read_grid
 from msmtfl._paths.solve import solve_surface
 from msmtfl._solvers.degrees import pseudo_inverse, rank_of
 from msmtfl._solvers.largest_lam import largest_lam
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 
 M, D = 3, 6
 TASK = np.repeat(np.arange(M), [8, 10, 13])

@@ -9,8 +9,6 @@ from sklearn.linear_model import TweedieRegressor
 
 from msmtfl import MSMTFL, MSMTFLCV, Moments, TaskKFold, compare_models, regularization_surface
 from msmtfl._data.tasks import read_training
-from msmtfl._objective import loss_certificates
-from msmtfl._objective.loss_certificates import certify_loss
 from msmtfl._objective.losses import (
     Gamma,
     Huber,
@@ -23,12 +21,14 @@ from msmtfl._objective.losses import (
     robust_scale,
 )
 from msmtfl._objective.penalties import ConcaveRows
+from msmtfl._objective.proofs import loss_certificates
+from msmtfl._objective.proofs.loss_certificates import certify_loss
 from msmtfl._paths.grids import read_grid
 from msmtfl._paths.solve import solve_surface
 from msmtfl._runtime.progress import Listener
 from msmtfl._solvers.largest_lam import largest_lam
 from msmtfl._solvers.lassos.lasso_solver import SLID
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 from msmtfl._solvers.solvers import solver_for
 from msmtfl._solvers.stages import SEPARATED
 from msmtfl._solvers.task_lassos import lassos_for

@@ -9,10 +9,10 @@ from sklearn.metrics import log_loss
 
 from msmtfl import MSMTFLClassifier, MSMTFLClassifierCV
 from msmtfl._data.tasks import read_training
-from msmtfl._estimators.classes import one_against_rest
+from msmtfl._estimators.classification.classes import one_against_rest
 from msmtfl._objective.class_tasks import certify_held
 from msmtfl._solvers.lassos.class_lassos import level_classes
-from msmtfl._solvers.make_problem import make_problem
+from msmtfl._solvers.problems.make_problem import make_problem
 from msmtfl._solvers.task_lassos import lassos_for
 from msmtfl.formulas import formula
 from msmtfl.model_files import load_model, save_model

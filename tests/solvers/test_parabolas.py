@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from msmtfl._data.dense import DenseRows
+from msmtfl._data.forms.dense import DenseRows
 from msmtfl._objective.loss_task import LossTask
 from msmtfl._objective.losses import loss_named
 from msmtfl._solvers.coupled.parabolas import Samples

@@ -4,7 +4,7 @@ import numpy as np
 import oracles
 import pytest
 
-from msmtfl._data.dense import DenseRows, RowTask
+from msmtfl._data.forms.dense import DenseRows, RowTask
 from msmtfl._kernels.registers import use_registers
 from msmtfl._solvers.gram import Gram
 from msmtfl._solvers.lassos.weighted_lasso import Lassos

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 
 from msmtfl import MSMTFL, LassoMTL, stack_tasks
-from msmtfl._objective.certificates import block_value
+from msmtfl._objective.proofs.certificates import block_value
 from msmtfl._solvers.stages import ASKED, CROWDED, CYCLES, LIMIT, ONE_STAGE, REPEATS, algorithm_1, run, same
 
 

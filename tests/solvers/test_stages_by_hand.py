@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from msmtfl._objective.certificates import GAP
-from msmtfl._objective.dual_points import Doubt
 from msmtfl._objective.penalties import ConcaveRows
+from msmtfl._objective.proofs.certificates import GAP
+from msmtfl._objective.proofs.dual_points import Doubt
 from msmtfl._objective.shapes import MCP
 from msmtfl._runtime.progress import Listener
 from msmtfl._solvers import class_stages, coupled_stages, lasso_stages, stages

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from msmtfl import L12MTL, MSMTFL, MSMTFLCV, LassoMTL, regularization_surface
 from msmtfl._data import tables
-from msmtfl._data.float32 import NarrowRows
+from msmtfl._data.forms.float32 import NarrowRows
 from msmtfl._solvers import gram
 from msmtfl._solvers.lassos import working_set as working
 from msmtfl._solvers.lassos.weighted_lasso import Lassos
@@ -67,7 +67,7 @@ def test_wide_sparse_data_go_by_working_sets():
     model = LassoMTL().fit(X, y, task=task)
     assert model.dual_gap_ < 1e-12
     from msmtfl._data.tasks import read_training
-    from msmtfl._solvers.make_problem import make_problem
+    from msmtfl._solvers.problems.make_problem import make_problem
 
     designs = make_problem(
         read_training(X, y, task=task), fit_intercept=True, standardize=False, positive=False
@@ -80,7 +80,7 @@ def test_wide_sparse_data_go_by_working_sets():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_float32_stays_narrow_and_exact(monkeypatch, shift, kind, weighted):
     monkeypatch.setattr(tables, "KEPT_ABOVE", 0)
-    monkeypatch.setattr("msmtfl._data.float32.BLOCK", 1000)
+    monkeypatch.setattr("msmtfl._data.forms.float32.BLOCK", 1000)
     rng = np.random.default_rng(0)
     X = (rng.standard_normal((200, 20)) + shift).astype(np.float32)
     X[:, 7] = 3.0

@@ -15,10 +15,10 @@ from sklearn.linear_model import Lasso
 
 import msmtfl
 from msmtfl import LassoMTL
-from msmtfl._data.dense import DenseRows, RowTask
+from msmtfl._data.forms.dense import DenseRows, RowTask
 from msmtfl._kernels import arrow_factor, products, support
 from msmtfl._kernels.registers import use_registers
-from msmtfl._objective.certificates import certify
+from msmtfl._objective.proofs.certificates import certify
 from msmtfl._runtime.progress import Listener
 from msmtfl._solvers.gram import Gram
 from msmtfl._solvers.lasso_stages import certified

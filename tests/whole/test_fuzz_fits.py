@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import gaps
 
-from msmtfl._data.dense import DenseRows, RowTask
+from msmtfl._data.forms.dense import DenseRows, RowTask
 from msmtfl._data.statistics.task_moments import MomentTask, TaskMoments
-from msmtfl._objective.certificates import certify
-from msmtfl._objective.common_penalty import SharedNorm
-from msmtfl._objective.loss_certificates import certify_loss
+from msmtfl._objective.coupled.common_penalty import SharedNorm
+from msmtfl._objective.coupled.row_norms import DirtyNorm, GroupNorm
 from msmtfl._objective.loss_task import LossTask
 from msmtfl._objective.losses import Huber, Logistic, Poisson
-from msmtfl._objective.row_certificates import certify_rows
-from msmtfl._objective.row_norms import DirtyNorm, GroupNorm
+from msmtfl._objective.proofs.certificates import certify
+from msmtfl._objective.proofs.loss_certificates import certify_loss
+from msmtfl._objective.proofs.row_certificates import certify_rows
 
 SEEDS = st.integers(0, 2**31)
 

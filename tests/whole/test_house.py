@@ -1,6 +1,7 @@
-"""The house stays simple to walk through: no module is long, and none imports what imports it."""
+"""The house stays simple to walk through: no module is long, no folder is full, and no module imports what imports it."""
 
 import ast
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -14,6 +15,7 @@ MODULES = {  # by name: where it is
     for path in SOURCE.rglob("*.py")
 }
 LONGEST = 600
+FULLEST = 15  # modules of a folder
 
 
 def imported(name):
@@ -29,6 +31,11 @@ def imported(name):
 def test_no_module_is_long():
     lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
     assert {name: count for name, count in lines.items() if count > LONGEST} == {}
+
+
+def test_no_folder_is_full():
+    of_folder = Counter(str(path.parent.relative_to(SOURCE)) for path in MODULES.values())
+    assert {folder: count for folder, count in of_folder.items() if count > FULLEST} == {}
 
 
 def test_no_module_imports_what_imports_it():

@@ -18,8 +18,8 @@ from msmtfl import (
     SharedMTLCV,
     regularization_surface,
 )
-from msmtfl._data.dense import DenseRows, RowTask
 from msmtfl._data.designs import Data
+from msmtfl._data.forms.dense import DenseRows, RowTask
 from msmtfl._data.task_data import Target
 from msmtfl._objective import losses
 from msmtfl._objective.problem import Problem

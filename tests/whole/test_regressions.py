@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from msmtfl import MSMTFL, LassoMTL, stack_tasks
-from msmtfl._data.dense import DenseRows, RowTask
+from msmtfl._data.forms.dense import DenseRows, RowTask
 from msmtfl._solvers.lasso_stages import LassoStages
 from msmtfl._solvers.lassos.weighted_lasso import Lassos
 from msmtfl._solvers.stages import CYCLES, run_stages

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._runtime.checks import check_count
-from .._runtime.naturally import natural_order
+from .._runtime.text.naturally import natural_order
 from .tables import Labels, as_values, missing_values, warn_user
 
 NAMED = 8  # tasks that are named

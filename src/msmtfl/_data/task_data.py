@@ -12,11 +12,11 @@ from scipy.sparse import issparse
 
 from .._runtime.threads import each
 from .categories import Encoding
-from .dense import WORTH_SHARING, DenseRows, RowTask, TrainingRows
 from .designs import FeatureRows, Floats, Ints
 from .event_times import times_of
-from .float32 import NarrowRows
-from .sparse import SparseRows
+from .forms.dense import WORTH_SHARING, DenseRows, RowTask, TrainingRows
+from .forms.float32 import NarrowRows
+from .forms.sparse import SparseRows
 from .tables import Matrix, check_finite
 
 LARGEST, SMALLEST = 1e290, 1e-290  # range in which sums of squares keep all their digits

@@ -12,20 +12,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data.categories import of_model
 from .._data.designs import Floats
-from .._data.level_rows import LevelPrior
+from .._data.forms.level_rows import LevelPrior
 from .._data.statistics.moments import Moments, add_rows
 from .._data.statistics.parquet import Rows
 from .._data.tables import label_array, missing_values, warn_user
 from .._data.task_data import Task, TaskData
 from .._data.tasks import read_training
-from .._objective.certificates import explain
 from .._objective.losses import Huber, loss_named
 from .._objective.penalties import ConcaveEntries, ConcaveRows, Penalty
 from .._objective.problem import Problem
+from .._objective.proofs.certificates import explain
 from .._objective.shapes import CAPPED, read_shape
 from .._runtime.progress import one_blas_thread
-from .._solvers.arguments import read_bounds
-from .._solvers.make_problem import drawn_to, make_problem, remade
+from .._solvers.problems.arguments import read_bounds
+from .._solvers.problems.make_problem import drawn_to, make_problem, remade
 from .._solvers.solvers import solver_for
 from .._solvers.stages import UNSOLVED, Stage, run_stages
 from .base import MultiTaskModel

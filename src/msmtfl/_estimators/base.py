@@ -23,19 +23,19 @@ from .._data.tables import (
 )
 from .._data.task_data import TaskData
 from .._data.tasks import check_offset, grouped, read_training
-from .._objective.certificates import Certificate, explain
 from .._objective.losses import loss_named
 from .._objective.penalties import Penalty
 from .._objective.problem import NUMERIC, Problem
+from .._objective.proofs.certificates import Certificate, explain
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive, check_share
 from .._runtime.progress import CallbackSupportMixin
 from .._runtime.whole import guard_methods
-from .._solvers.arguments import check_intercepts
 from .._solvers.gram import Gram
 from .._solvers.lassos.weighted_lasso import least_squares_on
-from .._solvers.make_problem import make_problem, training
 from .._solvers.one_level import intercepts_with
-from .._solvers.priors import common_levels
+from .._solvers.problems.arguments import check_intercepts
+from .._solvers.problems.make_problem import make_problem, training
+from .._solvers.problems.priors import common_levels
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
 from .._solvers.task_lassos import lassos_for
 from .fitted import (

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats
+from .._objective.coupled.row_norms import DirtyNorm
 from .._objective.penalties import ConcaveGroups, Dirty, Penalty
 from .._objective.problem import Problem
-from .._objective.row_norms import DirtyNorm
 from .._objective.shapes import read_shape
 from .._paths.families.coupled_path import RowGrid, RowPaths, RowSurface
 from .._runtime.progress import Monitor, Progress, one_blas_thread

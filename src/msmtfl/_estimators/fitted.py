@@ -16,9 +16,9 @@ from .._data.tables import (
     places_of,
     warn_user,
 )
-from .._objective.groups import Groups, groups_named
+from .._objective.coupled.groups import Groups, groups_named
 from .._objective.losses import LOGISTIC, SOFTMAX, is_loss, loss_named
-from .._solvers.arguments import check_loss
+from .._solvers.problems.arguments import check_loss
 
 WORDS = {
     "mean": "the mean coefficients of the {} known task(s)",

@@ -34,7 +34,7 @@ from .._runtime.checks import check_positive, check_share, check_verbose
 from .._runtime.progress import Progress, one_blas_thread
 from .._solvers.gram import BUDGET, Gram, follow, may_form
 from .._solvers.lassos.weighted_lasso import least_squares_on
-from .._solvers.priors import gather, release
+from .._solvers.problems.priors import gather, release
 from .._solvers.solvers import LASSOS, caches_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
 from .._solvers.task_lassos import lassos_for

@@ -13,7 +13,7 @@ from .._data.designs import Floats, Ints
 from .._data.task_data import TaskData
 from .._objective.problem import Problem
 from .._paths.conformal import Stand, means_of_others
-from .._solvers.priors import without_priors
+from .._solvers.problems.priors import without_priors
 from .families import family_of
 
 Line = tuple[Floats, Floats]  # coefficients (K, d) and intercepts (K,)

@@ -29,11 +29,11 @@ import numpy as np
 
 from .._data.designs import Floats, Ints, rounding
 from .box import Limit, can_fall
-from .certificates import AT_ZERO, GAP, at_bound, ridge_slack, violations
-from .dual_points import Doubt, dependent_below, over_unit
-from .loss_certificates import INSIDE, LossCertificate, escaping
 from .loss_task import LossTask
 from .losses import Softmax, divergence
+from .proofs.certificates import AT_ZERO, GAP, at_bound, ridge_slack, violations
+from .proofs.dual_points import Doubt, dependent_below, over_unit
+from .proofs.loss_certificates import INSIDE, LossCertificate, escaping
 
 STEPS = 50  # of a search for levels; it takes less than ten
 ROOM = 4.0  # times the rounding of a gradient: up to such weights the dual point has no room

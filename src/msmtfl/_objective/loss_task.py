@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._data.dense import DenseRows
 from .._data.designs import Coefs, FeatureRows, Floats, Ints
-from .._data.level_rows import LevelPrior, LevelRows
+from .._data.forms.dense import DenseRows
+from .._data.forms.level_rows import LevelPrior, LevelRows
 from .losses import Huber, Loss, best_level, pseudo_samples
 
 

@@ -14,8 +14,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .groups import BlockDirty, Groups
-from .row_norms import DirtyNorm, GroupNorm, RowNorm, counted, excludes, lengths
+from .coupled.groups import BlockDirty, Groups
+from .coupled.row_norms import DirtyNorm, GroupNorm, RowNorm, counted, excludes, lengths
 from .shapes import CAPPED, Shape
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import SAME_MEAN, Floats, Ints, stage_scale
-from .._data.level_rows import LevelRows, LevelTask
-from .._data.ridged import ridged
+from .._data.forms.level_rows import LevelRows, LevelTask
+from .._data.forms.ridged import ridged
 from .._data.two_values import apart
 from .box import Box, Limit, can_fall, of_task
-from .groups import Groups
-from .loss_certificates import escaping, escaping_alone
+from .coupled.groups import Groups
 from .losses import Huber, Loss, Squared
+from .proofs.loss_certificates import escaping, escaping_alone
 from .survival import Cox, held_out
 from .theta import mean_square
 

@@ -13,7 +13,7 @@ from .._objective import theta as thresholds
 from .._objective.problem import Problem
 from .._objective.shapes import Shape, read_shape
 from .._solvers.largest_lam import largest_lam, of_lasso
-from .._solvers.read_groups import refuse_entries
+from .._solvers.problems.read_groups import refuse_entries
 from .grid import Grid
 
 ENTRY_RATIOS = (0.5, 2.0)  # of theta_entry

@@ -12,10 +12,10 @@ import numpy as np
 from scipy import sparse
 
 from .._data.designs import Design, Floats, Ints
-from .._objective.certificates import AT_ONCE
-from .._objective.groups import Groups
-from .._objective.loss_certificates import all_escaped, may_have_escaped
+from .._objective.coupled.groups import Groups
 from .._objective.problem import Problem
+from .._objective.proofs.certificates import AT_ONCE
+from .._objective.proofs.loss_certificates import all_escaped, may_have_escaped
 from .._solvers.degrees import curved, face, rank_of, stiffened, traces
 from .._solvers.one_level import has_one_level, held_at, levels_of
 from .._solvers.stages import INEXACT, LEFT_OUT, REPEATS, SHORT

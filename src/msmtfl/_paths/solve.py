@@ -26,10 +26,10 @@ from .._objective.problem import Problem
 from .._objective.shapes import Shape
 from .._runtime.checks import check_count, check_flag, check_n_jobs, check_positive, check_verbose
 from .._runtime.progress import Progress, one_blas_thread
-from .._solvers.arguments import check_intercepts, check_loss
 from .._solvers.lassos.task_solver import Caches
-from .._solvers.make_problem import make_problem
-from .._solvers.priors import release
+from .._solvers.problems.arguments import check_intercepts, check_loss
+from .._solvers.problems.make_problem import make_problem
+from .._solvers.problems.priors import release
 from .._solvers.solvers import LASSOS, caches_for
 from .grid import Grid
 from .grids import read_grid

@@ -8,12 +8,12 @@ from functools import cached_property, partial
 import numpy as np
 
 from .._data.designs import Floats, Ints, support
-from .._data.ridged import ridged
+from .._data.forms.ridged import ridged
 from .._kernels import active_set as _kernel
 from .._kernels.stage_loop import ENDS, StageLoop
-from .._objective.certificates import GAP
-from .._objective.lasso_certificates import certify_lassos
 from .._objective.problem import Problem
+from .._objective.proofs.certificates import GAP
+from .._objective.proofs.lasso_certificates import certify_lassos
 from .._objective.shapes import CAPPED
 from .._runtime.threads import count, each
 from .._solvers.gram import Gram, LackingError, at_hand, closed

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._objective.certificates import AT_ONCE, TaskCertificate, relative_gap
 from .._objective.class_tasks import certify_held, classes_together
-from .._objective.dual_points import Memo
-from .._objective.groups import Groups
-from .._objective.lasso_certificates import certify_lassos
+from .._objective.coupled.groups import Groups
 from .._objective.penalties import ConcaveRows
 from .._objective.problem import Problem
+from .._objective.proofs.certificates import AT_ONCE, TaskCertificate, relative_gap
+from .._objective.proofs.dual_points import Memo
+from .._objective.proofs.lasso_certificates import certify_lassos
 from .._objective.shapes import Shape
 from .._runtime.progress import one_blas_thread
 from .._solvers.degrees import FIXED, of_one_task

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .._data.designs import Floats, stage_scale
-from .._objective.certificates import relative_gap
 from .._objective.class_tasks import certify_held
 from .._objective.problem import Problem
+from .._objective.proofs.certificates import relative_gap
 from .._runtime.progress import Listener
 from .lassos.class_lassos import ClassLassos
 from .lassos.lasso_solver import OVERRUN

@@ -9,20 +9,20 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from .._data.designs import Design, Floats
-from .._data.ridged import ridged
-from .._objective.certificates import (
+from .._data.forms.ridged import ridged
+from .._objective.coupled.common_penalty import SharedNorm
+from .._objective.coupled.pooling import PoolingRidge
+from .._objective.coupled.row_norms import RowNorm
+from .._objective.problem import Problem
+from .._objective.proofs.certificates import (
     GAP,
     RowCertificate,
     certify,
     largest_violation,
 )
-from .._objective.class_proofs import certify_common_ridges, certify_pooled, certify_shared, shared_violation
-from .._objective.common_penalty import SharedNorm
-from .._objective.pooling import PoolingRidge
-from .._objective.pressed import pressed
-from .._objective.problem import Problem
-from .._objective.row_certificates import certify_rows, row_violation
-from .._objective.row_norms import RowNorm
+from .._objective.proofs.class_proofs import certify_common_ridges, certify_pooled, certify_shared, shared_violation
+from .._objective.proofs.pressed import pressed
+from .._objective.proofs.row_certificates import certify_rows, row_violation
 from .._runtime.progress import Listener
 from .coupled.around_bounds import within
 from .coupled.common_part import Stacked, settled

@@ -33,8 +33,8 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import cholesky, eigh
 
 from .._data.designs import Design, Floats, Ints
-from .._objective.common_penalty import SharedBlocks
-from .._objective.groups import BlockDirty, BlockNorm, Groups
+from .._objective.coupled.common_penalty import SharedBlocks
+from .._objective.coupled.groups import BlockDirty, BlockNorm, Groups
 from .._objective.loss_task import LossTask
 
 RANK = 1e-9  # of the largest eigenvalue of a matrix with ones on its diagonal: what is smaller counts as 0

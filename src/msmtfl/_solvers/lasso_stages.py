@@ -7,16 +7,16 @@ from typing import Any
 
 from .._data.designs import AnyData, Design, Floats, stage_scale
 from .._objective.box import Limit
-from .._objective.certificates import (
+from .._objective.coupled.groups import BoundedGroups, Groups
+from .._objective.loss_task import LossTask
+from .._objective.proofs.certificates import (
     GAP,
     TaskCertificate,
     main_doubt,
     relative_gap,
 )
-from .._objective.group_certificates import certify_task, largest_group_violation
-from .._objective.groups import BoundedGroups, Groups
-from .._objective.loss_certificates import LossCertificate
-from .._objective.loss_task import LossTask
+from .._objective.proofs.group_certificates import certify_task, largest_group_violation
+from .._objective.proofs.loss_certificates import LossCertificate
 from .._runtime.progress import Listener
 from .._runtime.threads import each
 from .lassos.bounded import BoundedLassos

@@ -16,23 +16,23 @@ from typing import Any, cast
 
 from .._data.designs import Floats
 from .._objective.class_tasks import classes_together
-from .._objective.common_penalty import CappedDeviations, SharedNorm
-from .._objective.level_penalty import LevelPenalty, certify_levels
+from .._objective.coupled.common_penalty import CappedDeviations, SharedNorm
+from .._objective.coupled.level_penalty import LevelPenalty, certify_levels
+from .._objective.coupled.pooling import PoolingRidge
+from .._objective.coupled.row_norms import RowNorm
+from .._objective.coupled.task_norms import certify_task_norms
 from .._objective.penalties import Penalty
-from .._objective.pooling import PoolingRidge
-from .._objective.pressed import pressed
 from .._objective.problem import Problem
-from .._objective.row_norms import RowNorm
-from .._objective.task_norms import certify_task_norms
+from .._objective.proofs.pressed import pressed
 from .class_stages import ClassStages
 from .coupled.common_part import Stacked, StackedGrams, StackedLassos
-from .coupled.coupled_rows import CoupledRows
-from .coupled.given_rows import GivenStages
 from .coupled.loss_common import CommonGrams, CommonSolver, LossCommon, LossGrams
 from .coupled.loss_pooling import AnyPooling, LossPooling
-from .coupled.loss_rows import LossRows
 from .coupled.loss_task_norms import AnyTaskNorms, LossTaskNorms
 from .coupled.pooling import Pooling
+from .coupled.rows.coupled_rows import CoupledRows
+from .coupled.rows.given_rows import GivenStages
+from .coupled.rows.loss_rows import LossRows
 from .coupled.task_levels import AnyLevels, LevelGrams, LevelSolver, LossLevels
 from .coupled.task_norms import TaskNormSolver
 from .coupled_stages import (

@@ -17,9 +17,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from .._data.designs import Floats, Ints, Smooth
-from .._objective.certificates import loss_of
-from .._objective.dual_points import Doubt
 from .._objective.penalties import Penalty
+from .._objective.proofs.certificates import loss_of
+from .._objective.proofs.dual_points import Doubt
 from .._objective.shapes import CAPPED
 from .._runtime.progress import Listener
 

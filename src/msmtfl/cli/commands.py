@@ -8,7 +8,7 @@ import typer
 
 from .. import __version__
 from . import comparing, fitting, papers, reproducing, using
-from .data import InputError
+from .inputs.data import InputError
 from .options import emit, guard
 from .parser import SHELLS, completion_script
 

@@ -12,9 +12,9 @@ import typer
 
 from .._objective.losses import is_loss, loss_named
 from . import options as o
-from .data import InputError, pandas
+from .inputs.data import InputError, pandas
+from .inputs.table_files import check_ending, plain_rows, records, table_bytes
 from .pictures import check_picture, picture
-from .table_files import check_ending, plain_rows, records, table_bytes
 
 COMPARE = """\b
 Examples:
@@ -98,8 +98,8 @@ def compare(
     with o.guard("compare", quiet):
         from ..compare.comparison import OF_NEW_DATA
         from ..compare.run import compare_models
-        from .streaming import too_large
-        from .training import read_training, target_of, warn_of_classes, warn_of_exposure
+        from .inputs.streaming import too_large
+        from .inputs.training import read_training, target_of, warn_of_classes, warn_of_exposure
 
         column, survival = target_of(loss, target, times, event)
         o.check_outputs((out, plot, report), *data)
@@ -243,7 +243,7 @@ def surface(
     """Solve MSMTFL on the whole grid of lam and theta: objective, certificate and support at every point."""
     with o.guard("surface", quiet):
         from .._paths.solve import regularization_surface
-        from .training import read_training, warn_of_exposure
+        from .inputs.training import read_training, warn_of_exposure
 
         out = o.file_or_stdout(out)
         o.check_outputs((out,), *data)

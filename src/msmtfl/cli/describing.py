@@ -11,7 +11,7 @@ def facts(model: Any) -> dict[str, Any]:
     """What JSON can hold of a fit."""
     from .._estimators.families import family_of
     from .._estimators.fitted import choice_of, model_chosen, name_of_loss
-    from .._objective.certificates import CRITICAL
+    from .._objective.proofs.certificates import CRITICAL
     from ..sharing import map_of
 
     choice, model = choice_of(model).get("choice", {}), model_chosen(model)

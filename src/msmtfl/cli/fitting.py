@@ -18,7 +18,7 @@ from .._objective.losses import loss_named
 from .._runtime.started import BEGAN
 from ..compare.auto import AUTOMATIC
 from . import options as o
-from .data import InputError
+from .inputs.data import InputError
 
 EXAMPLES = """\b
 Examples:
@@ -170,9 +170,9 @@ def fit(
     with o.guard("fit", quiet):
         from ..model_files import save_model
         from .describing import describe, facts
-        from .streaming import Streamed, read_statistics, refuse_streaming, too_large
-        from .training import Training, read_training, target_of, warn_of_classes, warn_of_exposure
-        from .variables import said_of_columns
+        from .inputs.streaming import Streamed, read_statistics, refuse_streaming, too_large
+        from .inputs.training import Training, read_training, target_of, warn_of_classes, warn_of_exposure
+        from .inputs.variables import said_of_columns
 
         column, survival = target_of(loss or "squared", target, times, event)
         given = {"lam": lam, "theta": theta, "lam_s": lam_s, "lam_b": lam_b}

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .._estimators.fitted import noted
-from .data import (
+from .inputs.data import (
     Columns,
     InputError,
     about,

@@ -20,8 +20,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .._runtime.printable import printable_lines
-from .data import InputError, Note
+from .._runtime.text.printable import printable_lines
+from .inputs.data import InputError, Note
 
 NO_MEMORY = "not enough memory. `msmtfl fit` reads Parquet files in batches where they are too large: write it so."
 BAD_INPUT, FAILED, INTERRUPTED, TERMINATED = 2, 1, 130, 143

@@ -11,7 +11,7 @@ from .._data.tables import choices_of
 from .._estimators.families import family_of
 from .._estimators.fitted import loss_of, of_survival
 from . import options as o
-from .data import InputError
+from .inputs.data import InputError
 from .models import ModelFile, load
 from .pictures import check_picture, picture
 

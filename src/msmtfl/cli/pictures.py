@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from .data import InputError
+from .inputs.data import InputError
 
 
 def check_picture(path: Path | None) -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .data import Columns, InputError, about, design, labels, numbers, require
-from .levels import level_columns, with_levels
+from .inputs.data import Columns, InputError, about, design, labels, numbers, require
+from .inputs.levels import level_columns, with_levels
+from .inputs.table_files import read_table
 from .options import number_rows
-from .table_files import read_table
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def samples_of(
     from sklearn.base import clone
 
     from .._estimators.fitted import model_chosen
-    from .training import complete, weights
+    from .inputs.training import complete, weights
 
     model = model_chosen(fitted)
     columns = _with_roles(fitted, columns, target)

@@ -15,9 +15,9 @@ import typer
 
 from .._data.tables import names_of
 from .._estimators.fitted import WAYS, noted, spread_over_tasks
-from .._runtime.printable import printable
+from .._runtime.text.printable import printable
 from . import options as o
-from .data import (
+from .inputs.data import (
     Columns,
     InputError,
     about,
@@ -33,9 +33,9 @@ from .data import (
     refuse_nested,
     require,
 )
-from .levels import level_columns, with_levels
+from .inputs.levels import level_columns, with_levels
+from .inputs.table_files import check_ending, csv_text, is_parquet, read_table, records, table_bytes
 from .models import ModelFile, load
-from .table_files import check_ending, csv_text, is_parquet, read_table, records, table_bytes
 
 PREDICT = """\b
 Examples:
@@ -100,8 +100,8 @@ def predict(
     Of a classifier the prediction is a class; its probabilities follow.
     """
     with o.guard("predict", quiet):
-        from .batches import check_part_by_part
-        from .streaming import too_large
+        from .inputs.batches import check_part_by_part
+        from .inputs.streaming import too_large
 
         out = o.file_or_stdout(out)
         o.check_outputs((out,), model, *data)
@@ -374,7 +374,7 @@ def _in_batches(
 ) -> None:
     """Predict the rows of Parquet files batch by batch, and write them as they come."""
     from .._runtime.files import whole_file
-    from .batches import TableWriter, batches, parquet_files
+    from .inputs.batches import TableWriter, batches, parquet_files
 
     told, named = Told(), False
     with ExitStack() as stack:
@@ -481,7 +481,7 @@ def _origin(provenance: dict[str, Any]) -> str:
 
 def _coefficients(fitted: Any) -> Any:
     """The sharing map with one more column per task."""
-    from .._estimators.classes import labels_of
+    from .._estimators.classification.classes import labels_of
     from ..sharing import map_of
 
     frame = map_of(fitted).to_frame().reset_index(drop=True)

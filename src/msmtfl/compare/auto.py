@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._data.copies import RepeatedSamplesWarning
 from .._data.tables import opened, warn_user
 from .._data.task_levels import has_levels
-from .._estimators.classifier import MultiTaskClassifier
+from .._estimators.classification.classifier import MultiTaskClassifier
 from .._estimators.families import Family, Variant, family_of
 from .._estimators.fitted import TaskLevelWarning, check_use, choice_of, forget, loss_of
 from .._estimators.grid_search import GridSearch
 from .._estimators.regression import MultiTaskLinear
 from .added import AddsToChosen
-from .choosing import RULES, choose_family
+from .choice.choosing import RULES, choose_family
 from .run import default_models, read_models, run_comparison
 
 __all__ = ["AUTOMATIC", "MultiTaskAuto", "MultiTaskAutoClassifier", "choice_of", "choose_family"]

@@ -12,7 +12,7 @@ from .._data.designs import Floats
 from .._data.tables import names_of
 from .._estimators.words.odd_tasks import odd_sentence
 from .._paths.validation.too_good import too_good
-from .._runtime.cards import Card
+from .._runtime.text.cards import Card
 from .errors import Dropped, HeldOutErrors
 from .evidence import CLEAR, LEVEL, Evidence, decimals
 from .picture import draw

@@ -17,7 +17,7 @@ from scipy.special import digamma, polygamma, xlogy
 
 from .._data.designs import Floats, Ints
 from .._data.task_data import Task
-from .._estimators.class_scores import normalised
+from .._estimators.classification.class_scores import normalised
 
 EPS = np.finfo(np.float64).eps
 LEAST = EPS  # a probability below counts as this: no loss is infinite

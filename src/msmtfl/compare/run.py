@@ -21,7 +21,7 @@ from .._data.copies import RepeatedSamplesWarning, groups_of
 from .._data.designs import Floats, Ints
 from .._data.tables import check_finite, choices_of, names_of, warn_user
 from .._data.tasks import read_training
-from .._estimators.classes import class_folds, read_classes
+from .._estimators.classification.classes import class_folds, read_classes
 from .._estimators.families import odd_tasks
 from .._estimators.fitted import NewTaskWarning, TaskLevelWarning, is_model, loss_of, of_survival, warn_of_task_level
 from .._objective.losses import is_loss, loss_named
@@ -32,10 +32,11 @@ from .._runtime.checks import check_count, check_flag, check_n_jobs, check_verbo
 from .._runtime.processes import Ask, Processes
 from .._runtime.progress import Progress, one_blas_thread
 from .._runtime.threads import count, each
-from .._solvers.arguments import check_intercepts
-from .._solvers.make_problem import SharedLevelWarning, make_problem
+from .._solvers.problems.arguments import check_intercepts
+from .._solvers.problems.make_problem import SharedLevelWarning, make_problem
+from .choice.correction import at_choice, corrected
+from .choice.points import Points, searches
 from .comparison import REFERENCE, Comparison
-from .correction import at_choice, corrected
 from .entrants import (
     check_inner,
     check_signature,
@@ -50,7 +51,6 @@ from .entrants import (
 from .errors import Dropped
 from .measures import Classes, Numbers
 from .of_losses import numbers_under
-from .points import Points, searches
 from .scoring import Cells, OfFold
 from .work import Job, Said, Work, elsewhere, fit, fit_without, pays, search, slowest_first
 

@@ -19,15 +19,15 @@ from .._data.designs import Floats
 from .._data.tables import choices_of, names_of
 from .._data.task_data import TaskData
 from .._data.tasks import read_training
-from .._estimators.classes import class_folds, read_classes
+from .._estimators.classification.classes import class_folds, read_classes
 from .._estimators.fitted import loss_of
 from .._objective.losses import is_loss, loss_named
 from .._paths.validation.folds import read_splits
 from .._paths.validation.held_out import Split
-from .._runtime.cards import Card
 from .._runtime.checks import check_count, check_positive, check_verbose
 from .._runtime.drawing import BLUE, GREY, ORANGE, pyplot, quiet, shown
 from .._runtime.progress import Progress, one_blas_thread
+from .._runtime.text.cards import Card
 from .entrants import check_signature
 from .measures import Classes, Measure, Numbers
 from .scoring import Cells

@@ -16,7 +16,7 @@ from .._estimators.grid_search import GridSearch
 from .._paths.validation.held_out import Split
 from .._runtime.progress import one_blas_thread
 from .._solvers.solvers import LASSOS
-from .points import Points, recording
+from .choice.points import Points, recording
 from .scoring import Cells, OfFold
 
 WORTHWHILE = 50_000  # coefficients of all fits together, which take some 5 seconds: a process takes 1 or 2 to start

@@ -15,10 +15,10 @@ from .._data.task_data import NO_WEIGHT, Target
 from .._data.tasks import warn_of_single_rows
 from .._estimators.msmtfl.fit import MSMTFL
 from .._estimators.msmtfl.search import MSMTFLCV
-from .._objective.certificates import main_doubt, relative_gap
-from .._objective.dual_points import over_unit
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
+from .._objective.proofs.certificates import main_doubt, relative_gap
+from .._objective.proofs.dual_points import over_unit
 from .._paths.early_stopping import as_if_ended
 from .._paths.grid import Grid
 from .._paths.grid_stages import GridStages, Wanted
@@ -26,8 +26,8 @@ from .._paths.stage_paths import gathered
 from .._paths.surface import Surface
 from .._paths.validation.errors import HeldOut
 from .._runtime.progress import Listener, Progress, one_blas_thread
-from .._solvers.arguments import read_factors
-from .._solvers.make_problem import training
+from .._solvers.problems.arguments import read_factors
+from .._solvers.problems.make_problem import training
 from .._solvers.stages import Outcome, Solution
 from .reading import Layout
 from .worker import (

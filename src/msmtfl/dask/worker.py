@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from .._data.dense import RowTask
 from .._data.designs import Floats, Ints
+from .._data.forms.dense import RowTask
 from .._data.task_data import Task, TaskData
-from .._objective.certificates import AT_ONCE, certify_all, largest_violation
-from .._objective.dual_points import Doubt
 from .._objective.problem import Problem
+from .._objective.proofs.certificates import AT_ONCE, certify_all, largest_violation
+from .._objective.proofs.dual_points import Doubt
 from .._paths.solutions import TaskCoefs, losses_of
 from .._paths.validation.held_out import task_errors
 from .._runtime.progress import Listener, one_blas_thread
-from .._solvers.arguments import read_factors
 from .._solvers.lasso_stages import certified
 from .._solvers.lassos.lasso_solver import OVERRUN
 from .._solvers.lassos.task_solver import task_caches
 from .._solvers.lassos.weighted_lasso import Lassos
+from .._solvers.problems.arguments import read_factors
 from .reading import Layout, Piece, size_of
 
 NONE = -1  # stands for no stage before

@@ -13,13 +13,13 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.dense import RowTask
 from .._data.designs import Floats, Ints
+from .._data.forms.dense import RowTask
 from .._data.tables import names_of, warn_user
 from .._estimators.fitted import require_offset
-from .._runtime.cards import Card
 from .._runtime.checks import check_count, check_level
 from .._runtime.progress import Progress, one_blas_thread
+from .._runtime.text.cards import Card
 from .._runtime.threads import each
 from .._solvers.lassos.weighted_lasso import least_squares_on
 from .._solvers.task_lassos import lassos_for

@@ -20,7 +20,7 @@ from .._estimators.families import family_of
 from .._estimators.fitted import is_model, loss_of, model_chosen
 from .._objective.losses import Loss
 from .._runtime.checks import check_flag, check_n_jobs
-from .._solvers.read_groups import read_feature_groups
+from .._solvers.problems.read_groups import read_feature_groups
 
 TRIES = 100  # to draw halves of the rows such that every task has some in both
 

@@ -26,10 +26,10 @@ from .._data.tasks import read_training
 from .._estimators.families import family_of
 from .._estimators.fitted import require_offset
 from .._paths.discoveries import benjamini_hochberg
-from .._runtime.cards import Card
 from .._runtime.checks import check_level
 from .._runtime.progress import one_blas_thread
-from .._solvers.make_problem import make_problem
+from .._runtime.text.cards import Card
+from .._solvers.problems.make_problem import make_problem
 from .._solvers.task_lassos import lassos_for
 from .common import (
     check_squared,

@@ -24,7 +24,7 @@ from .._data.designs import Floats, Ints
 from .._data.event_times import times_of
 from .._objective.loss_task import LossTask
 from .._objective.problem import Problem
-from .._solvers.make_problem import remade
+from .._solvers.problems.make_problem import remade
 from .._solvers.task_lassos import lassos_for
 
 DEPENDENT = 1e-10  # share of the largest pivot at which columns are linearly dependent

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._data.designs import Floats
 from .._data.tables import names_of
-from .._runtime.cards import Card
+from .._runtime.text.cards import Card
 from .common import to_pandas
 
 

@@ -19,9 +19,9 @@ from .._estimators.fitted import loss_of, require_offset
 from .._objective.losses import LOGISTIC
 from .._objective.problem import Problem
 from .._paths.discoveries import benjamini_hochberg
-from .._runtime.cards import Card
 from .._runtime.checks import check_level
 from .._runtime.progress import one_blas_thread
+from .._runtime.text.cards import Card
 from .common import (
     Samples,
     checked_model,

@@ -14,9 +14,9 @@ from .._data.designs import Floats
 from .._data.tables import names_of
 from .._estimators.families import family_of
 from .._estimators.fitted import separate
-from .._runtime.cards import Card
 from .._runtime.checks import check_count
 from .._runtime.progress import Progress, one_blas_thread
+from .._runtime.text.cards import Card
 from .._runtime.threads import count, each
 from .._solvers.gram import BUDGET
 from .common import checked_model, draw_halves, entries_table

@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator
 from .._data.categories import of_model
 from .._data.designs import Floats
 from .._data.tables import missing_values, names_of
-from .._estimators.classes import labels_of
+from .._estimators.classification.classes import labels_of
 from .._estimators.families import family_of, known_strengths
 from .._estimators.fitted import check_use
-from .._objective.certificates import Certificate
+from .._objective.proofs.certificates import Certificate
 from .._objective.shapes import Lost
 from .._paths.conformal import HeldOutScores
 from .._solvers.stages import Stage

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.designs import Floats
 from .._data.tables import names_of
 from .._estimators.fitted import choice_of, model_chosen
-from .._objective.certificates import Certificate
+from .._objective.proofs.certificates import Certificate
 from .._objective.shapes import describe_shape
 from .._runtime.archives import array_bytes
 from .._solvers.stages import Stage

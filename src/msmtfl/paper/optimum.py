@@ -24,9 +24,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.designs import Floats, Ints
 from .._estimators.families import is_regression_of
 from .._estimators.fitted import check_without_ridge, require_offset
-from .._objective.certificates import loss_of
 from .._objective.penalties import ConcaveRows
 from .._objective.problem import Problem
+from .._objective.proofs.certificates import loss_of
 from .._objective.shapes import CAPPED, read_shape
 from .._runtime.checks import check_count, check_positive
 from .._runtime.progress import Listener, one_blas_thread

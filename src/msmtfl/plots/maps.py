@@ -15,7 +15,6 @@ import numpy as np
 from .._data.designs import Floats, Ints
 from .._estimators.fitted import model_chosen
 from .._runtime.checks import check_count
-from .._runtime.documents import significant
 from .._runtime.drawing import (
     DARK,
     DIVERGING,
@@ -29,7 +28,8 @@ from .._runtime.drawing import (
     runs,
     shown,
 )
-from .._runtime.naturally import natural_order
+from .._runtime.text.documents import significant
+from .._runtime.text.naturally import natural_order
 from ..inference.stability import Stability
 from ..sharing import class_place, coef_by_class, map_of, size_over_classes, task_similarity
 from .display import Display

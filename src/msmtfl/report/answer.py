@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._runtime.printable import short
-from .facts import Explained, ModelFacts
+from .._runtime.text.printable import short
+from .known.facts import Explained, ModelFacts
 from .words import listed, number, percent, task
 
 TOLD = 3  # features of the first sentence

@@ -18,7 +18,7 @@ from .._runtime.drawing import NAMED, bulk, log_edges
 from ..compare.comparison import CLEAR, Comparison
 from ..plots.grids import GainDisplay, SurfaceDisplay
 from ..plots.views import SearchGrid
-from .facts import ModelFacts, largest
+from .known.facts import ModelFacts, largest
 from .words import every, number, symbol
 
 MAP_CELLS = 600_000  # of the coefficient map over all stages: 3 MB of the page

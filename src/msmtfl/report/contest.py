@@ -6,7 +6,7 @@ import numpy as np
 
 from .._estimators.fitted import WAYS
 from .._estimators.words.subject import Subject
-from .._runtime.naturally import natural_order
+from .._runtime.text.naturally import natural_order
 from ..compare.comparison import Comparison, mean_over_tasks
 from ..compare.measures import LOG_LOSS
 from .tabular import MOST_ROWS, Cell, Column, Table, counts, figures, texts

@@ -11,15 +11,15 @@ import scipy
 import sklearn
 
 from .._data.designs import Floats, Ints
-from .._estimators.classes import labels_of
+from .._estimators.classification.classes import labels_of
 from .._estimators.fitted import classes_together, of_survival
 from .._estimators.intervals import task_radii
 from .._paths.validation.too_good import PERFECT
 from ..plots.maps import OVER_CLASSES
 from ..sharing import size_over_classes
-from . import performance
-from .facts import ModelFacts, largest
-from .sureness import Sureness
+from .known import performance
+from .known.facts import ModelFacts, largest
+from .known.sureness import Sureness
 from .tabular import MOST_ROWS, Cell, Column, Table, counts, figures, texts
 from .words import every, listed, percent
 

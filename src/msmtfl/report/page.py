@@ -15,15 +15,15 @@ import numpy as np
 from .._estimators.words.formulas import formula
 from .._estimators.words.subject import Subject
 from .._runtime.drawing import NAMED
-from .._runtime.printable import short
+from .._runtime.text.printable import short
 from ..compare.comparison import Comparison
 from ..inference.shared import SharedFeatures
 from ..plots.grids import GainDisplay, SurfaceDisplay
 from ..plots.maps import CoefficientMapDisplay
 from . import charts, contest, model_tables, sentences
 from .answer import answer, outcome
-from .facts import ModelFacts
-from .performance import calibration_table, confusion_table, overall_auc
+from .known.facts import ModelFacts
+from .known.performance import calibration_table, confusion_table, overall_auc
 from .pictures import Picture, picture
 from .task_view import task_view
 from .words import counted, every, number, symbol, typeset

@@ -9,11 +9,11 @@ import numpy as np
 from .._estimators.fitted import BETWEEN_TASKS, noted, of_survival
 from .._estimators.intervals import task_radii
 from .._estimators.words.odd_tasks import odd_in_words
-from .._objective.certificates import CRITICAL, Certificate
+from .._objective.proofs.certificates import CRITICAL, Certificate
 from .._paths.validation.information import CRITERIA
 from .._paths.validation.too_good import PERFECT
-from .._runtime.printable import short
-from .facts import ModelFacts
+from .._runtime.text.printable import short
+from .known.facts import ModelFacts
 from .words import LISTED, counted, every, listed, number, percent, task
 
 LEVEL = 0.9  # of intervals that are told of

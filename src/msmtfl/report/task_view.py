@@ -8,9 +8,9 @@ import numpy as np
 
 from .._data.designs import Floats, Ints
 from ..sharing import size_over_classes
-from . import performance
-from .facts import ModelFacts
-from .lifetimes import curves
+from .known import performance
+from .known.facts import ModelFacts
+from .known.lifetimes import curves
 from .words import number, percent
 
 MOST_TASKS = 2000  # of which one can be chosen

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime.printable import short
+from .._runtime.text.printable import short
 
 ABSENT = "–"
 LISTED = 5  # names of a list in a sentence

@@ -17,11 +17,11 @@ from .._runtime.files import write_whole
 from ..compare.comparison import Comparison
 from ..inference.shared import SharedFeatures
 from ..sharing import coef_by_class
-from .facts import ModelFacts
-from .lifetimes import read_lifetimes
+from .known.facts import ModelFacts
+from .known.lifetimes import read_lifetimes
+from .known.samples import read_samples
+from .known.sureness import cheap_intervals, sureness_of
 from .page import render
-from .samples import read_samples
-from .sureness import cheap_intervals, sureness_of
 
 
 def report_html(

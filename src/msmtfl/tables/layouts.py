@@ -13,7 +13,7 @@ from .._estimators.families import family_of
 from .._estimators.fitted import loss_of
 from .._estimators.words.subject import Subject
 from .._objective.losses import loss_named
-from .._runtime.documents import Entry, Sheet, significant
+from .._runtime.text.documents import Entry, Sheet, significant
 from ..inference.debiased import DebiasedIntervals
 from ..sharing import SharingMap
 from .values import SEVERAL, Values

@@ -10,10 +10,10 @@ from typing import Any
 
 from .._estimators.fitted import model_chosen
 from .._estimators.words.subject import subject_of
-from .._runtime import documents
 from .._runtime.checks import check_count
-from .._runtime.documents import Sheet
 from .._runtime.files import write_whole
+from .._runtime.text import documents
+from .._runtime.text.documents import Sheet
 from ..inference.splitting import SplitIntervals
 from ..sharing import coef_by_class, map_of
 from .layouts import Layout, is_linear

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._data.designs import Floats
-from .._runtime.naturally import natural_order
+from .._runtime.text.naturally import natural_order
 from ..inference.bootstrap import Intervals
 from ..inference.debiased import DebiasedIntervals
 from ..inference.splitting import SplitIntervals

@@ -17,9 +17,9 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 from scipy.sparse import csr_array, issparse
 
-from ..dense import DenseRows, RowTask
 from ..designs import CONSTANT_SHARE, Coefs, Floats, Ints, rounding
-from ..sparse import SparseRows
+from ..forms.dense import DenseRows, RowTask
+from ..forms.sparse import SparseRows
 from .levels import Levels
 
 BESIDES = 4.0  # times what rounding leaves of a product that is 0: more is not rounding

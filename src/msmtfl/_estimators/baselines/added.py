@@ -12,7 +12,7 @@ from ..._data.designs import Floats
 from ..._data.tables import label_array
 from ..._data.task_data import Task
 from ..._data.tasks import read_training
-from ..._solvers.make_problem import make_problem
+from ..._solvers.problems.make_problem import make_problem
 from ..added_tasks import AddTaskMixin, check_label
 from ..fitted import require_offset
 from ..new_tasks import feature_means

@@ -18,7 +18,7 @@ from ..._paths.conformal import FoldFit, HeldOutScores, Stand, held_out_scores
 from ..._paths.validation.held_out import Split
 from ..._runtime.checks import check_count, check_flag
 from ..._runtime.progress import one_blas_thread
-from ..._solvers.make_problem import make_problem
+from ..._solvers.problems.make_problem import make_problem
 from ..fitted import forget, warn_of_task_level
 from ..new_tasks import feature_means, ways
 

@@ -15,10 +15,10 @@ from ..._objective.losses import Logistic, pseudo_samples
 from ..._paths.conformal import FoldFit, HeldOutScores, held_out_scores
 from ..._paths.searched import fold_scores_of
 from ..._paths.validation.held_out import Split
-from ..._solvers.arguments import check_intercepts
-from ..._solvers.level_priors import loss_prior
-from ..classes import class_folds, one_against_rest
-from ..classifier import MultiTaskClassifier
+from ..._solvers.problems.arguments import check_intercepts
+from ..._solvers.problems.level_priors import loss_prior
+from ..classification.classes import class_folds, one_against_rest
+from ..classification.classifier import MultiTaskClassifier
 from ..msmtfl.classifier_search import MSMTFLClassifierCV
 from .baseline import Baseline, Solved, Tried, given_folds, held_out_means, records_of, what_was_tried
 from .ridge import ALPHAS

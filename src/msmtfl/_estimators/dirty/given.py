@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..._data.designs import Floats
-from ..._objective.given_rows import Flat
+from ..._objective.coupled.given_rows import Flat
+from ..._objective.coupled.row_norms import counted
 from ..._objective.penalties import Dirty
 from ..._objective.problem import Problem
-from ..._objective.row_norms import counted
 from ..._solvers.stages import Solution
 from ..added_tasks import AddTaskMixin, refuse_bounds, refuse_groups, refuse_more_classes
 

@@ -213,7 +213,7 @@ class DirtyMTLCV(DirtySearch, CoupledSearch):
         noise; a float if the model was fitted without tasks. They come from a fit of their
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+        :mod:`msmtfl._solvers.problems.residual_scale`.
     lam_s_ : float
         The strength of the penalty on the task-specific coefficients that was chosen.
     lam_b_ : float

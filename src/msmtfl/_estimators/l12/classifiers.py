@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..class_scores import LOG_LOSS
-from ..classifier import ClassifierFit, ClassifierSearch
+from ..classification.class_scores import LOG_LOSS
+from ..classification.classifier import ClassifierFit, ClassifierSearch
 from .fit import L12Fit
 from .search import L12Search
 

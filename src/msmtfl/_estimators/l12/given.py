@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..._data.designs import Floats
-from ..._objective.given_rows import Rounded
+from ..._objective.coupled.given_rows import Rounded
+from ..._objective.coupled.row_norms import counted
 from ..._objective.problem import Problem
-from ..._objective.row_norms import counted
 from ..added_tasks import AddTaskMixin, refuse_bounds, refuse_groups, refuse_more_classes
 
 

@@ -203,7 +203,7 @@ class L12MTLCV(L12Search, CoupledSearch):
         noise; a float if the model was fitted without tasks. They come from a fit of their
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+        :mod:`msmtfl._solvers.problems.residual_scale`.
     lam_ : float
         The strength of the penalty that was used.
     lam_max_ : float

@@ -182,7 +182,7 @@ class LassoMTL(PartialFitMixin, AddTaskMixin):
         noise; a float if the model was fitted without tasks. They come from a fit of their
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+        :mod:`msmtfl._solvers.problems.residual_scale`.
     objective_ : float
         The value of what is minimised, loss plus penalty.
     dual_gap_ : float

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..class_scores import LOG_LOSS
-from ..classifier import ClassifierSearch
+from ..classification.class_scores import LOG_LOSS
+from ..classification.classifier import ClassifierSearch
 from ..stage_search import ThetaSearch
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..classifier import ClassifierFit
+from ..classification.classifier import ClassifierFit
 from .fit import StagedFit
 
 # ------------------------------------------------------------------ the estimators

@@ -17,7 +17,7 @@ from ..._paths.surface import Surface
 from ..._runtime.checks import check_count, check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
 from ..._solvers.largest_lam import default_lam, largest_lam
-from ..._solvers.read_groups import refuse_entries
+from ..._solvers.problems.read_groups import refuse_entries
 from ..._solvers.solvers import solver_for
 from ..._solvers.stages import run_stages
 from ..added_tasks import AddTaskMixin
@@ -296,7 +296,7 @@ class MSMTFL(StagedFit, PartialFitMixin, AddTaskMixin):
         noise; a float if the model was fitted without tasks. They come from a fit of their
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+        :mod:`msmtfl._solvers.problems.residual_scale`.
     stages_ : list of Stage
         The stages, each with stage (its number), coef, objective, free_rows (the features
         that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.

@@ -258,7 +258,7 @@ class MSMTFLCV(ThetaSearch, FromMomentsMixin, AddTaskMixin):
         noise; a float if the model was fitted without tasks. They come from a fit of their
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+        :mod:`msmtfl._solvers.problems.residual_scale`.
     stages_ : list of Stage
         The stages, each with stage (its number), coef, objective, free_rows (the features
         that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._data.designs import Floats
 from ..._data.tables import label_array, names_of, warn_user
 from ..._data.task_levels import SEPARATOR, TaskLevels
-from ..._objective.level_penalty import KINDS, RIDGE
+from ..._objective.coupled.level_penalty import KINDS, RIDGE
 from ..._objective.penalties import ConcaveEntries, ConcaveRows
 from ..._objective.problem import Problem
 from ..._paths.families.nested_path import penalty_at

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._data.designs import Floats
 from ..._data.task_levels import TaskLevels
-from ..._objective.level_penalty import RIDGE
+from ..._objective.coupled.level_penalty import RIDGE
 from ..._objective.problem import Problem
 from ..._paths.families.nested_path import largest, penalty_at, units_of
 from ..._runtime.checks import check_count, check_positive
@@ -271,7 +271,7 @@ class NestedMTL(NestedFit, PartialFitMixin):
         noise; a float if the model was fitted without tasks. They come from a fit of their
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+        :mod:`msmtfl._solvers.problems.residual_scale`.
     stages_ : list of Stage
         The stages, each with stage (its number), coef, objective, free_rows (the features
         that it left un-penalised), dual_gap, kkt, unique, n_iter and seconds.

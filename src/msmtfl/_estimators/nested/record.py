@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._objective.level_penalty import RIDGE, SPARSE
+from ..._objective.coupled.level_penalty import RIDGE, SPARSE
 from ..._objective.losses import loss_named
 from ..._objective.penalties import ConcaveRows
 from ..._paths.families.nested_path import NestedGrid

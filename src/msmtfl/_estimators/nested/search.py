@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any
 
 from ..._data.task_levels import TaskLevels
-from ..._objective.level_penalty import SPARSE, LevelPenalty
+from ..._objective.coupled.level_penalty import SPARSE, LevelPenalty
 from ..._objective.problem import Problem
 from ..._paths.families.nested_path import NestedGrid, NestedPaths, NestedSurface, nested_grid
 from ..._runtime.checks import check_count
@@ -257,7 +257,7 @@ class NestedMTLCV(NestedSearch, FromMomentsMixin):
         noise; a float if the model was fitted without tasks. They come from a fit of their
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+        :mod:`msmtfl._solvers.problems.residual_scale`.
     best_point_ : tuple of int
         The place (k, l) of the choice in the grid.
     best_index_ : int

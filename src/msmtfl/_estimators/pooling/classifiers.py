@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..._data.designs import Floats
-from ..class_scores import LOG_LOSS
-from ..classifier import ClassifierFit, ClassifierSearch
+from ..classification.class_scores import LOG_LOSS
+from ..classification.classifier import ClassifierFit, ClassifierSearch
 from .fit import PoolingFit
 from .search import PoolingSearch
 

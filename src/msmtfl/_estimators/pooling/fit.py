@@ -9,20 +9,20 @@ import numpy as np
 
 from ..._data.designs import Floats
 from ..._data.tables import warn_user
+from ..._objective.coupled.pooling import PoolingRidge
 from ..._objective.penalties import ConcaveRows
-from ..._objective.pooling import PoolingRidge
 from ..._objective.problem import Problem
 from ..._paths.families.pooling_path import pooling_ridge
 from ..._runtime.checks import check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
 from ..._solvers.coupled.pooling import sizes
-from ..._solvers.level_priors import counted
 from ..._solvers.one_level import has_one_level
+from ..._solvers.problems.level_priors import counted
 from ..._solvers.solvers import pooling_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, no_deviations
+from ..classification.of_classes import of_features
 from ..fitted import forget
-from ..of_classes import of_features
 from ..streaming import PartialFitMixin
 
 
@@ -300,7 +300,7 @@ class PartialPooling(PoolingFit, PartialFitMixin):
         noise; a float if the model was fitted without tasks. They come from a fit of their
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+        :mod:`msmtfl._solvers.problems.residual_scale`.
     k_ : float
         The strength of the ridge on the deviations that was used; it may be inf.
     k_common_ : float

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
-from ..._objective.pooling import PoolingRidge
+from ..._objective.coupled.pooling import PoolingRidge
 from ..._objective.problem import Problem
 from ..._paths.families.pooling_path import PoolingGrid, PoolingPaths, PoolingSurface, pooling_grid
 from ..._runtime.checks import check_count
@@ -218,7 +218,7 @@ class PartialPoolingCV(PoolingSearch, FromMomentsMixin):
         noise; a float if the model was fitted without tasks. They come from a fit of their
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+        :mod:`msmtfl._solvers.problems.residual_scale`.
     k_ : float
         The strength of the ridge on the deviations that was chosen; it may be inf.
     k_common_ : float

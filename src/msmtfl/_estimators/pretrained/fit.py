@@ -9,16 +9,16 @@ import numpy as np
 
 from ..._data.copies import groups_of
 from ..._data.designs import Floats
+from ..._objective.coupled.row_norms import counted
 from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem
-from ..._objective.row_norms import counted
 from ..._paths.families.pretrained_path import second_factors, second_step
 from ..._paths.families.pretraining import FirstStep, OffsetFolds, pretrain
 from ..._runtime.checks import check_count, check_positive, check_share
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
 from ..._solvers.largest_lam import default_lam, largest_lam
-from ..._solvers.make_problem import on_rows
 from ..._solvers.one_level import hold_best
+from ..._solvers.problems.make_problem import on_rows
 from ..._solvers.solvers import solver_for
 from ..._solvers.stages import UNSOLVED, Solution, run_stages
 from ..added_tasks import AddTaskMixin
@@ -285,7 +285,7 @@ class PretrainedMTL(Pretrained):
         noise; a float if the model was fitted without tasks. They come from a fit of their
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+        :mod:`msmtfl._solvers.problems.residual_scale`.
     stages_ : list of Stage
         One stage, as both steps are convex, with stage (1), coef, objective (that of the second
         step), free_rows (the features that are not penalised), dual_gap (the larger of the two

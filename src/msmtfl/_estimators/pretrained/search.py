@@ -214,7 +214,7 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         noise; a float if the model was fitted without tasks. They come from a fit of their
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+        :mod:`msmtfl._solvers.problems.residual_scale`.
     l1_ratio_ : float
         The value of l1_ratio that the model was fitted with.
     l1_ratio_scores_ : ndarray of shape (n_ratios,)

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..._data.designs import Floats
 from ..._data.tables import warn_user
+from ..._objective.coupled.task_norms import TaskNorms
 from ..._objective.problem import Problem
-from ..._objective.task_norms import TaskNorms
 from ..._paths.families.robust_path import ARMUL, KINDS, beyond_noise, both_max, deviation_max, penalty_of
 from ..._runtime.checks import check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
@@ -341,7 +341,7 @@ class RobustMTL(RobustFit, PartialFitMixin):
         noise; a float if the model was fitted without tasks. They come from a fit of their
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+        :mod:`msmtfl._solvers.problems.residual_scale`.
     lam_deviation_ : float
         The strength of the penalty on deviations that was used.
     lam_common_ : float

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..._data.designs import Floats
+from ..._objective.coupled.task_norms import TaskNorms
 from ..._objective.problem import Problem
-from ..._objective.task_norms import TaskNorms
 from ..._paths.families.robust_path import ARMUL, RobustGrid, RobustPaths, RobustSurface, deviation_max, robust_grid
 from ..._paths.refitted import Refitted
 from ..._runtime.checks import check_count
@@ -272,7 +272,7 @@ class RobustMTLCV(RobustSearch, FromMomentsMixin):
         noise; a float if the model was fitted without tasks. They come from a fit of their
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+        :mod:`msmtfl._solvers.problems.residual_scale`.
     lam_deviation_ : float
         The strength of the penalty on deviations that was chosen.
     lam_common_ : float

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._data.designs import Floats
-from ..class_scores import LOG_LOSS
-from ..classifier import ClassifierFit, ClassifierSearch
+from ..classification.class_scores import LOG_LOSS
+from ..classification.classifier import ClassifierFit, ClassifierSearch
 from .fit import SharedFit
 from .search import SharedSearch
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._data.designs import Floats
-from ..._objective.common_penalty import CappedDeviations
+from ..._objective.coupled.common_penalty import CappedDeviations
 from ..._objective.penalties import ConcaveEntries, ConcaveRows
 from ..._objective.problem import Problem
 from ..._paths.families.common_path import groups_of_classes, scales, shared_lam_max, strengths
@@ -18,7 +18,7 @@ from ..._solvers.largest_lam import default_lam
 from ..._solvers.solvers import common_for, solver_for
 from ..._solvers.stages import Solution, run_stages
 from ..added_tasks import AddTaskMixin, entries_given, no_deviations
-from ..of_classes import of_features
+from ..classification.of_classes import of_features
 from ..streaming import PartialFitMixin
 
 
@@ -321,7 +321,7 @@ class SharedMTL(SharedFit, PartialFitMixin):
         noise; a float if the model was fitted without tasks. They come from a fit of their
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+        :mod:`msmtfl._solvers.problems.residual_scale`.
     lam_common_ : float
         The strength of the penalty on the common values that was used.
     lam_deviation_ : float

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._data.designs import Floats
-from ..._objective.common_penalty import CappedDeviations
+from ..._objective.coupled.common_penalty import CappedDeviations
 from ..._objective.problem import Problem
 from ..._paths.families.common_path import SharedGrid, SharedPaths, SharedSurface, shared_grid
 from ..._paths.refitted import Refitted
@@ -273,7 +273,7 @@ class SharedMTLCV(SharedSearch, FromMomentsMixin):
         noise; a float if the model was fitted without tasks. They come from a fit of their
         own, before lam and theta play a part, and are then held fixed: the problem that is
         solved, and that the certificate is about, has this loss. See
-        :mod:`msmtfl._solvers.residual_scale`.
+        :mod:`msmtfl._solvers.problems.residual_scale`.
     lam_common_ : float
         The strength of the penalty on the common values that was chosen.
     lam_deviation_ : float

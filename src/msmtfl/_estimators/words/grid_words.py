@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._objective.groups import Groups
+from ..._objective.coupled.groups import Groups
 from ..._objective.penalties import ConcaveGroups, ConcaveRows
 
 Results = dict[str, np.ndarray]

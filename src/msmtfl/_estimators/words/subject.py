@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._runtime.printable import short
+from ..._runtime.text.printable import short
 from ..fitted import noted, of_survival
 
 WORD = re.compile(r"[^\W\d_]{3,}([ _-][^\W\d_]+){0,2}")  # a name that can be counted: school, test site

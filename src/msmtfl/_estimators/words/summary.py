@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..._data.designs import Floats, Ints
 from ..._paths.searched import cross_fits
 from ..._runtime.checks import check_count
-from ..._runtime.documents import in_latex, in_markdown
-from ..._runtime.printable import printable
+from ..._runtime.text.documents import in_latex, in_markdown
+from ..._runtime.text.printable import printable
 from ..families import family_of, has_family
 from ..fitted import model_chosen, name_of_loss, scoring_of
 from .formulas import formula

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._data.designs import Floats, Ints
-from ..._data.ridged import ridged
-from ..._objective.certificates import RowCertificate, TaskCertificate, certify
-from ..._objective.class_proofs import certify_common_ridges, certify_shared
-from ..._objective.common_penalty import CappedDeviations
-from ..._objective.groups import Groups
+from ..._data.forms.ridged import ridged
+from ..._objective.coupled.common_penalty import CappedDeviations
+from ..._objective.coupled.groups import Groups
 from ..._objective.penalties import bent
 from ..._objective.problem import Problem
+from ..._objective.proofs.certificates import RowCertificate, TaskCertificate, certify
+from ..._objective.proofs.class_proofs import certify_common_ridges, certify_shared
 from ..._objective.theta import unit
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each

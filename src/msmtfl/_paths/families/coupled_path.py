@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._data.designs import Floats, Ints, support
-from ..._objective.certificates import RowCertificate
-from ..._objective.groups import BlockDirty, BlockNorm, Groups
+from ..._objective.coupled.groups import BlockDirty, BlockNorm, Groups
+from ..._objective.coupled.row_norms import GroupNorm, RowNorm
 from ..._objective.penalties import ConcaveGroups, Dirty
 from ..._objective.problem import Problem
-from ..._objective.row_certificates import certify_rows
-from ..._objective.row_norms import GroupNorm, RowNorm
+from ..._objective.proofs.certificates import RowCertificate
+from ..._objective.proofs.row_certificates import certify_rows
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each
-from ..._solvers.coupled.coupled_rows import CoupledRows
-from ..._solvers.coupled.only_minimiser import AT_BOUND
+from ..._solvers.coupled.rows.coupled_rows import CoupledRows
+from ..._solvers.coupled.rows.only_minimiser import AT_BOUND
 from ..._solvers.degrees import (
     FIXED,
     Form,

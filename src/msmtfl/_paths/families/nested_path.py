@@ -14,13 +14,13 @@ from scipy.sparse import csr_array
 
 from ..._data.designs import Floats, Ints
 from ..._data.task_levels import TaskLevels
-from ..._objective.level_penalty import RIDGE, SPARSE, LevelPenalty, certify_levels
+from ..._objective.coupled.level_penalty import RIDGE, SPARSE, LevelPenalty, certify_levels
 from ..._objective.problem import Problem
 from ..._solvers.coupled.pooling import sizes
 from ..._solvers.coupled.task_levels import LevelGrams
 from ..._solvers.coupled_stages import Certify
 from ..._solvers.largest_lam import first_gradient
-from ..._solvers.level_priors import counted
+from ..._solvers.problems.level_priors import counted
 from ..._solvers.solvers import levels_for
 from ..grids import read_lams, read_ratios
 from .points import PointPaths, PointSurface

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ..._data.designs import Floats, Ints, support
-from ..._objective.certificates import RowCertificate
 from ..._objective.problem import Problem
+from ..._objective.proofs.certificates import RowCertificate
 from ..._runtime.progress import one_blas_thread
 from ..._runtime.threads import each
 from ..._solvers.coupled_stages import Certify

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._data.designs import Floats, Ints
-from ..._objective.certificates import RowCertificate
-from ..._objective.class_proofs import certify_pooled
-from ..._objective.pooling import PoolingRidge
+from ..._objective.coupled.pooling import PoolingRidge
 from ..._objective.problem import Problem
+from ..._objective.proofs.certificates import RowCertificate
+from ..._objective.proofs.class_proofs import certify_pooled
 from ..._runtime.progress import one_blas_thread
 from ..._solvers.coupled.loss_pooling import AnyPooling
 from ..._solvers.coupled.pooling import PooledFit, sizes
-from ..._solvers.level_priors import counted
 from ..._solvers.one_level import with_free_level
+from ..._solvers.problems.level_priors import counted
 from ..._solvers.solvers import pooling_for, pressed_pooling
 from ..solutions import Solutions, TaskCoefs
 

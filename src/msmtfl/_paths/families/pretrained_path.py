@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._data.designs import Floats, Ints
-from ..._objective.certificates import TaskCertificate
 from ..._objective.problem import Problem
-from ..._solvers.make_problem import with_offset
+from ..._objective.proofs.certificates import TaskCertificate
+from ..._solvers.problems.make_problem import with_offset
 from ..._solvers.solvers import LASSOS, caches_for
 from ..grid import Grid
 from ..grids import read_lams

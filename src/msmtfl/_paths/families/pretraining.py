@@ -19,13 +19,13 @@ from ..._data.designs import Floats, Ints
 from ..._data.folds import TaskKFold
 from ..._data.task_data import Task, TaskData
 from ..._objective.box import Box
-from ..._objective.certificates import TaskCertificate
-from ..._objective.lasso_certificates import certify_lassos
 from ..._objective.problem import Problem
+from ..._objective.proofs.certificates import TaskCertificate
+from ..._objective.proofs.lasso_certificates import certify_lassos
 from ..._objective.strata import CoxStrata
 from ..._objective.survival import Cox
-from ..._solvers.arguments import all_of, check_targets, what_of
-from ..._solvers.make_problem import centred, remade, typical_huber
+from ..._solvers.problems.arguments import all_of, check_targets, what_of
+from ..._solvers.problems.make_problem import centred, remade, typical_huber
 from ..._solvers.solvers import LASSOS, caches_for
 from ..early_stopping import FoldRun, Front, held_out_errors, search
 from ..grid import Grid

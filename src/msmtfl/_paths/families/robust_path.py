@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
 from ..._data.designs import Floats, Ints
+from ..._objective.coupled.row_norms import GroupNorm, lengths
+from ..._objective.coupled.task_norms import CentreNorms, RowNorms, TaskNorms, certify_task_norms
 from ..._objective.problem import Problem
-from ..._objective.row_norms import GroupNorm, lengths
-from ..._objective.task_norms import CentreNorms, RowNorms, TaskNorms, certify_task_norms
 from ..._solvers.coupled.pooling import Pooling, sizes
 from ..._solvers.coupled_stages import Certify
 from ..._solvers.largest_lam import first_gradient
-from ..._solvers.level_priors import counted
+from ..._solvers.problems.level_priors import counted
 from ..._solvers.solvers import task_norms_for
 from ..grids import read_lams, read_ratios
 from .points import PointPaths, PointSurface

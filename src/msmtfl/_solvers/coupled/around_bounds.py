@@ -7,8 +7,8 @@ bound and a force u over s beyond it. A task with springs is a task with a few s
 the structure, whatever it is, solves the problem with springs exactly; coefficients that pass a bound on the way get
 springs, those that come back lose them, and a search along the line makes sure that the objective with springs falls. What a
 spring is stretched by then goes into its force: distances to the bounds fall a hundredfold each time, and the forces become
-the multipliers of the bounds, which certificates need (`_objective/pressed.py`). At last coefficients are put on their
-bounds.
+the multipliers of the bounds, which certificates need (`_objective/proofs/pressed.py`). At last coefficients are put
+on their bounds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Generic
 import numpy as np
 
 from ..._data.designs import Floats, Ints
-from ..._data.ridged import Ridged
+from ..._data.forms.ridged import Ridged
 from ..._objective.box import Box, outwards
 from ..._objective.problem import Problem
 from ..stages import SETTLED

@@ -21,9 +21,9 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from ..._data.designs import Floats, Ints
-from ..._data.ridged import apart
+from ..._data.forms.ridged import apart
 from ..._objective.box import Box, outwards
-from ..._objective.groups import Groups
+from ..._objective.coupled.groups import Groups
 from ..._objective.problem import Problem
 from ..lassos.bounded import bends
 from ..lassos.working_set import WorkingSet

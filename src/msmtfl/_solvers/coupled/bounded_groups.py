@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..._data.designs import Floats
-from ..._objective.groups import BlockNorm, BoundedGroups, Groups
+from ..._objective.coupled.groups import BlockNorm, BoundedGroups, Groups
 from ..._objective.problem import Problem
 from ..lassos.bounded import STEPS
 from ..lassos.grouped import GroupedLassos
 from .around_bounds import around, within
-from .loss_rows import OfRows
+from .rows.loss_rows import OfRows
 
 
 class BoundedGroupedLassos(GroupedLassos):

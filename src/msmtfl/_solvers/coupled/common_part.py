@@ -18,7 +18,7 @@ import numpy as np
 from ..._data.designs import Coefs, Design, Floats, Ints, with_rows
 from ..._kernels.active_set import ActiveSet, solve_all
 from ..._kernels.arrow import Arrow
-from ..._objective.common_penalty import SharedNorm
+from ..._objective.coupled.common_penalty import SharedNorm
 from ..gram import BUDGET, WHOLE_BELOW, at_hand, may_form
 from ..lassos.lasso_solver import OVERRUN, SLID
 from ..lassos.task_solver import Caches, task_caches

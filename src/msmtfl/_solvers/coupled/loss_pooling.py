@@ -10,10 +10,10 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from ..._data.designs import Floats, Ints
-from ..._objective.pooling import PoolingRidge
+from ..._objective.coupled.pooling import PoolingRidge
 from ..._objective.problem import Problem
-from ..level_priors import counted
 from ..one_level import has_one_level, held_levels, settle_level
+from ..problems.level_priors import counted
 from ..stages import SETTLED
 from .around_bounds import AroundBounds, around, forces_of
 from .parabolas import made_grams

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..._data.designs import Floats, Ints
+from ..._objective.coupled.task_norms import TaskNorms, without
 from ..._objective.problem import Problem
-from ..._objective.task_norms import TaskNorms, without
 from .around_bounds import around, forces_of, within
 from .task_norms import TaskNormSolver
 

@@ -19,11 +19,11 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from ..._data.designs import Floats, Ints
-from ..._objective.groups import Groups
+from ..._objective.coupled.groups import Groups
+from ..._objective.coupled.row_norms import RowNorm
 from ..._objective.loss_task import LossTask
 from ..._objective.losses import Squared
 from ..._objective.problem import Problem
-from ..._objective.row_norms import RowNorm
 from ..stages import SETTLED
 from .parabolas import Parabola, Samples
 

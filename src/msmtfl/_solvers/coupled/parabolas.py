@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._data.dense import DenseRows, RowTask
 from ..._data.designs import CONSTANT_SHARE, Floats, Ints
+from ..._data.forms.dense import DenseRows, RowTask
 from ..._objective.loss_task import LossTask
 from ..._objective.losses import Loss
 

@@ -26,7 +26,7 @@ from scipy.linalg.lapack import dgejsv, dpotrf, dpotrs
 from scipy.optimize import brentq
 
 from ..._data.designs import Design, Floats, Ints
-from ..._data.level_rows import LevelTask
+from ..._data.forms.level_rows import LevelTask
 from ..._objective.problem import Problem
 from ..one_level import has_one_level
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..._data.designs import Coefs, Design, Floats, Ints, with_rows
-from ..._objective.level_penalty import RIDGE, LevelPenalty
+from ..._objective.coupled.level_penalty import RIDGE, LevelPenalty
 from ..._objective.problem import Problem
 from ..gram import BUDGET, may_form
 from ..lassos.lasso_solver import OVERRUN

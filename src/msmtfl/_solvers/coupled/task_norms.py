@@ -24,12 +24,12 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..._data.designs import Floats, Ints
+from ..._objective.coupled.row_norms import GroupNorm
+from ..._objective.coupled.task_norms import CentreNorms, RowNorms, TaskNorms
 from ..._objective.problem import Problem
-from ..._objective.row_norms import GroupNorm
-from ..._objective.task_norms import CentreNorms, RowNorms, TaskNorms
 from ..stages import SETTLED
-from .coupled_rows import CoupledRows
 from .pooling import DEPENDENT, Pooling
+from .rows.coupled_rows import CoupledRows
 
 STEPS = 200  # Newton steps; it takes less than ten from a neighbour on a path
 ROOTS = 100  # steps for tau; it takes less than ten

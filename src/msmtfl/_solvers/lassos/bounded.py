@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._data.designs import Floats, Ints
-from ..._data.ridged import apart, ridged
+from ..._data.forms.ridged import apart, ridged
 from ..._kernels import active_set as _kernel
 from ..._objective.box import Box
 from ..._runtime.threads import each

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..._data.designs import Floats, Ints
-from ..._data.ridged import apart
-from ..._objective.groups import BoundedGroups, Groups
+from ..._data.forms.ridged import apart
+from ..._objective.coupled.groups import BoundedGroups, Groups
 from ..._objective.problem import Problem
 from .bounded import ENOUGH, FALLS, GOAL, HALVINGS, OVER, PATIENCE, STEPS, BoundedLassos, bends
 from .group_lasso import group_lasso

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..._data.dense import RowTask
 from ..._data.designs import Floats, Ints
+from ..._data.forms.dense import RowTask
 from ..._kernels import active_set as _kernel
 from ..._kernels import newton as _newton
 from ..._objective.loss_task import LossTask
@@ -187,9 +187,8 @@ class LossLassos:
             _newton.solve_all(self.compiled[tasks], *weights, *result, status[tasks], rounds[tasks])
 
         each(some, shares(self.m, self.n_jobs), self.n_jobs)
-        for i in np.flatnonzero(
-            (rounds > 0) & (status == 0)
-        ).tolist():  # what was left may be at a level far from the best
+        known = (rounds > 0) & (status == 0)  # what was left may be at a level far from the best
+        for i in np.flatnonzero(known).tolist():
             self.designs[i].note(W[i], levels[i])
         np.maximum(rounds, 1, out=rounds)
 

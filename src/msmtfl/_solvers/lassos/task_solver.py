@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..._data.designs import Design, Floats, Ints, support
-from ..._data.sparse import SparseRows
+from ..._data.forms.sparse import SparseRows
 from ..._kernels import active_set as _kernel
 from ..._runtime.threads import each
 from ..gram import WHOLE_AT_MOST, Gram, few_rows, gram_caches

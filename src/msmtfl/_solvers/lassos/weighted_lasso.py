@@ -16,7 +16,7 @@ from time import perf_counter
 import numpy as np
 
 from ..._data.designs import Design, Floats, Ints, support, with_rows
-from ..._data.ridged import ridged
+from ..._data.forms.ridged import ridged
 from ..._kernels import active_set as _kernel
 from ..._runtime.threads import each, each_or_together, shares
 from .lasso_solver import MISSING, OVERRUN, SET_ASIDE, SLID, WEAK, LassoSolver, Solve, go_on, one_by_one

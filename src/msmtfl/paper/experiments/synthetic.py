@@ -26,7 +26,7 @@ from ..._estimators.msmtfl.fit import MSMTFL
 from ..._objective.problem import Problem
 from ..._paths.families.coupled_path import DirtyGrid, GroupGrid, RowGrid, solve_rows
 from ..._runtime.drawing import DARK, YELLOW, new_figure, quiet
-from ..._solvers.make_problem import make_problem
+from ..._solvers.problems.make_problem import make_problem
 from ...datasets import Sample
 from ...metrics import parameter_error
 from .base import CONTROL, Cell, Claim, Experiment, Row, below, every, markdown, select, values, verdict

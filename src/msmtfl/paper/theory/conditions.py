@@ -15,9 +15,9 @@ from ..._data.designs import Floats
 from ..._estimators.families import is_regression_of
 from ..._estimators.fitted import check_without_ridge
 from ..._estimators.fitted import loss_of as name_of_loss
-from ..._objective.certificates import Certificate, loss_of
 from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem
+from ..._objective.proofs.certificates import Certificate, loss_of
 from ..._runtime.checks import check_count, check_positive
 from ..._runtime.drawing import BLUE, DARK, GREEN, ORANGE, pyplot, quiet
 from ..._runtime.progress import one_blas_thread

@@ -1,0 +1,1 @@
+"""From files and options to what a fit takes."""

@@ -1,0 +1,1 @@
+"""What a report knows before a word of it is written."""
