@@ -253,7 +253,7 @@ class PoolingStages:
 class AllTasks:
     """The loss of all tasks at b and V, every sample counting the same."""
 
-    def __init__(self, parts: Sequence[Design], classes: int = 1):
+    def __init__(self, parts: Sequence[Design], classes: int):
         self.parts, self.classes, self.d = parts, classes, (len(parts) + classes) * parts[0].d
         self.n = sum(part.n for part in parts)
 

@@ -34,7 +34,7 @@ class Nested(AddTaskMixin):
     coef_effects_: Floats
     relax = False
     _of_several = "one of them is returned"
-    _bounded = _grouped = False
+    _bounded = False
 
     def _check_common(self) -> None:
         super()._check_common()
@@ -119,6 +119,9 @@ class Nested(AddTaskMixin):
 
     def _separates(self) -> bool:
         return False
+
+    def _selects(self) -> bool:
+        return bool(self.kind != RIDGE)
 
     # ------------------------------------------------------------------ what is known of a label
 

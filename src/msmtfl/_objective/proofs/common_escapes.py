@@ -15,9 +15,9 @@ import numpy as np
 from scipy.optimize import LinearConstraint
 
 from ..._data.designs import Floats, Ints
+from ..escapes import Leeway, at_present, way_out
 from .certificates import CERTAIN, RowCertificate
 from .dual_points import Doubt, over_unit
-from .loss_certificates import Leeway, at_present, way_out
 from .pressed import Pressed, unpressed
 from .task_duals import of_losses
 
