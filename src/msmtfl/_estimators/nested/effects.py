@@ -105,7 +105,8 @@ class Nested(AddTaskMixin):
 
     def _warn(self, solution: Solution, problem: Problem) -> None:
         super()._warn(solution, problem)
-        undetermined = any(map(len, solution.stages[-1].ambiguous))
+        last = solution.stages[-1]
+        undetermined = any(map(len, last.ambiguous)) and not last.endless
         if undetermined and self.lam_common_ == 0.0 and problem.m > problem.classes:
             warn_user(
                 "the samples of all tasks together do not determine the common values: features are dependent, or there are "

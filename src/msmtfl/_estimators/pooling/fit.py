@@ -16,7 +16,6 @@ from ..._paths.families.pooling_path import pooling_ridge
 from ..._runtime.checks import check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
 from ..._solvers.coupled.pooling import sizes
-from ..._solvers.one_level import has_one_level
 from ..._solvers.problems.level_priors import counted
 from ..._solvers.solvers import pooling_for, solver_for
 from ..._solvers.stages import Solution, run_stages
@@ -98,7 +97,7 @@ class Pooled(AddTaskMixin):
     def _warn(self, solution: Solution, problem: Problem) -> None:
         super()._warn(of_features(solution, problem), problem)
         last = solution.stages[-1]
-        if any(map(len, last.ambiguous)) and self.k_common_ == 0.0 and problem.m > problem.classes:
+        if any(map(len, last.ambiguous)) and not last.endless and self.k_common_ == 0.0 and problem.m > problem.classes:
             found = "The smallest are returned."
             if problem.may_escape:
                 found = "They may grow without end as the fit gets ever better: what came near enough is returned."
@@ -133,7 +132,7 @@ class PoolingFit(Pooled):
     def _penalty(self, problem: Problem, pooling: Any) -> PoolingRidge:
         k, k_common = self.k, float(self.k_common)
         if k is None:
-            own = 0 if has_one_level(problem) else problem.m * bool(self.fit_intercept)
+            own = 0 if problem.has_one_level else problem.m * bool(self.fit_intercept)
             samples = (float(counted(problem)[1].sum()) - own) / problem.classes
             k = pooling.likely(k_common, samples)
             if np.isinf(k) and np.isinf(k_common):

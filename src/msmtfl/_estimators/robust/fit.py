@@ -71,7 +71,8 @@ class Robust(AddTaskMixin):
 
     def _warn(self, solution: Solution, problem: Problem) -> None:
         super()._warn(solution, problem)
-        undetermined = not solution.stages[-1].unique and self.kind == ARMUL and self.lam_common_ == 0.0
+        last = solution.stages[-1]
+        undetermined = not (last.unique or last.endless) and self.kind == ARMUL and self.lam_common_ == 0.0
         if undetermined and problem.m > 1:
             warn_user(
                 "the samples do not determine the centre of the tasks: features are dependent, there are more of them than "

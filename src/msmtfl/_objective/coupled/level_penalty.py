@@ -29,6 +29,7 @@ import numpy as np
 from ..._data.designs import NONE, Floats, Ints, with_rows
 from ..penalties import bent
 from ..proofs.certificates import CERTAIN, EQUICORRELATION, FAR, RowCertificate
+from ..proofs.common_escapes import escaping_together, sizes_of, with_escapes
 from ..proofs.dual_points import Doubt, over_unit, vacuous
 from ..proofs.shared_moves import OpenMoves
 from ..proofs.task_duals import duals, of_losses
@@ -219,7 +220,17 @@ def certify_levels(designs: Sequence[Any], P: Floats, penalty: LevelPenalty) -> 
     doubt = None if gap <= CERTAIN else Doubt("rounding" if exact <= 0.1 * gap else "far")
     dependent = _dependent(designs, P, penalty)
     unique = gap <= 1e-6 and not any(map(np.size, dependent))
-    return RowCertificate(gap, kkt, unique, dependent, doubt)
+    proof = RowCertificate(gap, kkt, unique, dependent, doubt)
+    open_ = (penalty.bounds == 0.0) & (penalty.ridge == 0.0)
+    away = escaping_together(designs, penalty.coefs(P), open_, _belongs(penalty))
+    return with_escapes(proof, away, *sizes_of(designs, P, penalty)) if away else proof
+
+
+def _belongs(penalty: LevelPenalty) -> np.ndarray:
+    """(m, height) bool: which lines of a point every task has."""
+    out = np.zeros((penalty.m, penalty.height), dtype=bool)
+    out[np.repeat(np.arange(penalty.m), penalty.blocks.shape[1]), penalty.blocks.ravel()] = True
+    return out
 
 
 def _gap(designs: Sequence[Any], P: Floats, penalty: LevelPenalty) -> tuple[float, float, float]:
@@ -242,9 +253,7 @@ def _gap(designs: Sequence[Any], P: Floats, penalty: LevelPenalty) -> tuple[floa
     alone = np.sqrt(np.divide(2.0 * unit, squares, out=np.zeros_like(squares), where=squares > 0.0))
     reach = FAR * np.maximum(np.maximum(np.abs(P), alone), penalty.over_blocks(np.abs(W)))
     slopes = G - ridge * P
-    belongs = np.zeros((len(designs), len(P)), dtype=bool)
-    belongs[np.repeat(np.arange(len(designs)), penalty.blocks.shape[1]), penalty.blocks.ravel()] = True
-    moves, bounded = OpenMoves(designs, kappa, open_, belongs, ridge), a > 0.0
+    moves, bounded = OpenMoves(designs, kappa, open_, _belongs(penalty), ridge), a > 0.0
     most = np.divide(total, a, out=np.zeros_like(a), where=bounded) + np.where(bounded, np.abs(P), 0.0)
     moved = moves.moved(np.where(ridge > 0.0, 0.0, most)) if moves.any else 0.0
 

@@ -29,6 +29,7 @@ import numpy as np
 from ..._data.designs import NONE, Floats, Ints, with_rows
 from ..penalties import bent
 from ..proofs.certificates import CERTAIN, EQUICORRELATION, FAR, RowCertificate, full_rank
+from ..proofs.common_escapes import escaping_together, sizes_of, with_escapes
 from ..proofs.dual_points import Doubt, over_unit, vacuous
 from ..proofs.pressed import slack_of
 from ..proofs.shared_moves import OpenMoves
@@ -233,7 +234,17 @@ def certify_task_norms(designs: Sequence[Any], P: Floats, penalty: TaskNorms) ->
     doubt = None if gap <= CERTAIN else Doubt("rounding" if exact <= 0.1 * gap else "far")
     dependent = _dependent(designs, P, penalty)
     unique = gap <= 1e-6 and not any(map(np.size, dependent))
-    return RowCertificate(gap, kkt, unique, dependent, doubt)
+    proof = RowCertificate(gap, kkt, unique, dependent, doubt)
+    away = escaping_together(designs, penalty.coefs(P), *_open(penalty))
+    return with_escapes(proof, away, *sizes_of(designs, P, penalty)) if away else proof
+
+
+def _open(penalty: TaskNorms) -> tuple[np.ndarray, np.ndarray]:
+    """(height, d) bool: what nothing penalises; and (m, height) bool: which lines of a point every task has."""
+    centre, own, free = isinstance(penalty, CentreNorms), np.eye(penalty.m, dtype=bool), penalty.factors.T == 0.0
+    above = penalty.ridge[None] == 0.0 if isinstance(penalty, CentreNorms) else np.zeros_like(free)
+    belongs = np.column_stack([np.ones((penalty.m, 1), dtype=bool) if centre else own, own])
+    return np.vstack([above, free]), belongs
 
 
 def _gap(designs: Sequence[Any], P: Floats, penalty: TaskNorms) -> tuple[float, float, float]:
@@ -275,13 +286,9 @@ def _gap(designs: Sequence[Any], P: Floats, penalty: TaskNorms) -> tuple[float, 
 def _open_moves(designs: Sequence[Any], P: Floats, penalty: TaskNorms, total: float) -> tuple[OpenMoves, float]:
     """Moves of what nothing penalises, and how much at most those change the fit that norms penalise."""
     m, f, kappa = penalty.m, penalty.factors.T, penalty.kappa
-    centre = isinstance(penalty, CentreNorms)
-    own = np.eye(m, dtype=bool)
-    belongs = np.column_stack([np.ones((m, 1), dtype=bool) if centre else own, own])
-    ridge = np.zeros((1, f.shape[1])) if isinstance(penalty, RowNorms) else penalty.ridge[None]
-    above = np.zeros(f.shape, dtype=bool) if isinstance(penalty, RowNorms) else ridge == 0.0
-    ridges = np.vstack([np.zeros(f.shape) if isinstance(penalty, RowNorms) else ridge, np.zeros(f.shape)])
-    moves = OpenMoves(designs, kappa, np.vstack([above, f == 0.0]), belongs, ridges)
+    above = np.zeros(f.shape) if isinstance(penalty, RowNorms) else penalty.ridge[None]
+    open_, belongs = _open(penalty)
+    moves = OpenMoves(designs, kappa, open_, belongs, np.vstack([above, np.zeros(f.shape)]))
     if not moves.any:
         return moves, 0.0
     # |f v_i| is at most F / a_i at a better point, and so is the length of a row of P by its strength

@@ -225,6 +225,7 @@ class PretrainedPaths:
             grams = caches_for(second, LASSOS, reuse=True, budget=budget, n_jobs=n_jobs)
             self.paths.append(StagePaths(second, grid.column, max_stages=1, n_jobs=n_jobs, grams=grams, **options))
         self.moved = [False] * len(self.paths)
+        self.sums: list[dict[int, tuple[Solved, Solved]]] = [{} for _ in self.paths]  # of both steps, once made
 
     def advance(self, ends: Ints) -> None:
         self.moved = [int(end) > int(path.done[0]) for path, end in zip(self.paths, ends, strict=True)]
@@ -253,9 +254,12 @@ class PretrainedPaths:
                 part = self.paths[l]._gathered([])
             kept.append(replace(part, problem=None))
             complete[:, l] = part.complete[:, 0]
-            common = np.tile((1.0 - alpha) * first.coef, m)
             last[:, l] = np.where(part.last[:, 0] >= 0, part.last[:, 0] + len(solved), -1)
-            solved += [_sum_of(one, common, self.problem) for one in part.solved]
+            common, known = np.tile((1.0 - alpha) * first.coef, m), self.sums[l]
+            for one in part.solved:
+                if id(one) not in known:
+                    known[id(one)] = one, _sum_of(one, common, self.problem)
+                solved.append(known[id(one)][1])
         return PretrainedSurface(
             tasks=data.labels,
             features=data.features,
@@ -271,6 +275,8 @@ class PretrainedPaths:
 
 def _sum_of(one: Solved, common: Floats, problem: Problem) -> Solved:
     """A solution of the second step with what the first adds to every task, (m d,)."""
+    if not common.any():
+        return one
     W = common.copy()
     W[one.at] += one.values
     W = problem.within(W.reshape(problem.m, -1)).ravel()

@@ -28,7 +28,6 @@ from scipy.optimize import brentq
 from ..._data.designs import Design, Floats, Ints
 from ..._data.forms.level_rows import LevelTask
 from ..._objective.problem import Problem
-from ..one_level import has_one_level
 
 FLAT = 1e-13  # eigenvalues below this share of the largest are rounding
 # Sums of squares of columns that differ by more are decomposed by Jacobi's method, which keeps the digits of the small ones.
@@ -259,7 +258,7 @@ class Pooling:
         self.tasks = directions(problem)
         self.ones: Floats | None = None  # (R,) of one intercept of all tasks
         self.level = 0.0  # that they are held at, which the intercept is counted from
-        if has_one_level(problem):
+        if problem.has_one_level:
             plain = [len(task.s) for task in self.tasks]
             self.tasks = [
                 _with_one(task, design, self.penalised)
