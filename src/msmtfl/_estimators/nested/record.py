@@ -12,7 +12,7 @@ from ..._objective.penalties import ConcaveRows
 from ..._paths.families.nested_path import NestedGrid
 from ..families import LAM, Family, Formula, Part, Strength, Variant, at_once
 from ..fitted import name_of_loss
-from ..words.formula_texts import letters
+from ..words.formula_texts import letters, of_groups
 from ..words.grid_words import GridWords, Levels, Results, number
 from .classifiers import NestedMTLClassifier, NestedMTLClassifierCV
 from .effects import nested_coef
@@ -87,6 +87,7 @@ def of_nested(model: Any) -> Formula:
         notes.append(f"θ = {number(theta)}")
     if loss.note:
         notes.append(letters(loss, model))
+    notes += of_groups(model)
     if getattr(model, "penalty_factors", None) is not None:
         notes.append("with penalty_factors f: f w in the place of w in the penalty")
     return text, "  +  ".join(terms), notes
