@@ -9,9 +9,9 @@ that it holds. Splitting: `split_intervals` over a fit on all samples. Each rati
 without in turns; --quick takes synthetic data.
 
 With --paths instead: paths of every family, each with its own strengths from its largest lam down, on larger parts of the
-data. A ridge makes solutions denser; lassos and L1,2 are therefore also solved `at equal support`, that is at lams where the
-path with a ridge has as many coefficients as that without. The numbers of coefficients, and of rounds of the solver (mean over
-tasks), say whether there was more work to do.
+data. A ridge makes solutions denser; lassos and L1,2 are therefore also solved `at equal support`, that is at lams where
+the path with a ridge has as many coefficients as that without. The numbers of coefficients, and of rounds of the solver
+(mean over tasks), say whether there was more work to do.
 """
 
 from __future__ import annotations
