@@ -254,7 +254,7 @@ def test_a_repair_that_is_no_better_is_not_kept(gaps):
 class Warned:
     """In the place of `Separation`."""
 
-    def __init__(self, data):
+    def __init__(self, data, way_out=""):
         self.data, self.told = data, []
 
     def warn(self, features):
@@ -478,7 +478,7 @@ def test_stages_of_pooling(coupled, classes):
     m = M * classes
     b, V = np.arange(float(classes * D)).reshape(classes, D), np.arange(float(m * D)).reshape(m, D) + 100.0
     parts = [SimpleNamespace(d=D, n=5, loss=lambda w, k=k: k * float(w.sum())) for k in range(1, m + 1)]
-    problem, seen = SimpleNamespace(designs=parts, classes=classes), []
+    problem, seen = SimpleNamespace(designs=parts, classes=classes, data="data"), []
     pooling = SimpleNamespace(
         problem=problem,
         steps=6,
@@ -523,7 +523,7 @@ def test_stages_of_points(coupled):
         seen.append((designs, P))
         return Proof(gap=0.25, kkt=P[0, 0], unique=False, dependent=("x",), doubt="why")
 
-    problem = SimpleNamespace(designs=parts)
+    problem = SimpleNamespace(designs=parts, data="data")
     found, told = coupled_stages.PointStages(problem, penalty, solver, certify, near="near"), Told()
     assert warm == ["near"]
     coupled_stages.PointStages(problem, penalty, solver, certify)
