@@ -204,6 +204,11 @@ class Solutions:
             row[self.solved[s].at] = self.solved[s].values
         return out
 
+    def in_common(self, place: int) -> Floats | None:
+        """(parts, d): what all tasks have in common in a solution, and the effects of levels if there are any; None if the
+        model has no such part."""
+        return None
+
     @cached_property
     def _by_task(self) -> list[TaskCoefs]:
         return self._apart([(solved.at, solved.values) for solved in self.solved])

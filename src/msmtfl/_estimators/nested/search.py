@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
+from ..._data.designs import Ints
 from ..._data.task_levels import TaskLevels
 from ..._objective.coupled.level_penalty import SPARSE, LevelPenalty
 from ..._objective.problem import Problem
@@ -41,6 +43,9 @@ class NestedSearch(Nested, GridSearch):
     def _grid(self, problem: Problem) -> NestedGrid:
         levels: TaskLevels = self._levels(problem)
         return nested_grid(problem, levels, self.kind, self.lams, self.lam_commons, self.lam_uppers, self.lam_min_ratio)
+
+    def _grid_of(self, grid: NestedGrid, known: Ints) -> NestedGrid:
+        return replace(grid, levels=grid.levels.only(known))
 
     def _walker(
         self, problem: Problem, grid: NestedGrid, grams: Any, n_jobs: int | None, progress: Progress
