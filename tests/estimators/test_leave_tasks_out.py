@@ -7,6 +7,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import msmtfl
 from msmtfl import MSMTFLCV, LassoMTL, LeaveTasksOut, NestedMTLCV, SharedMTLClassifierCV, SharedMTLCV, compare_models
+from msmtfl.warnings import NewTaskWarning
 
 
 def sample(seed=0, m=6, n=20, d=4, levels=1.0):
@@ -49,7 +50,7 @@ def error_of(fit, X, y, task, on):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("name", "way", "options"), CASES)
 def test_scores_are_those_of_fits_without_the_tasks(name, way, options):
     """Points that a search scores, at both ends, in the middle and the best, against fits to the other tasks."""
@@ -154,7 +155,10 @@ def test_what_cannot_be_left_out():
         LeaveTasksOut(n_splits=1)
     table, target = nested()
     one, model = table.assign(region="north"), NestedMTLCV(task_column=["region", "school"], cv=LeaveTasksOut("region"))
-    with pytest.raises(ValueError, match="there is one value of level 'region' only"):
+    with (
+        pytest.warns(UserWarning, match="level 'region' has one value"),
+        pytest.raises(ValueError, match="there is one value of level 'region' only"),
+    ):
         model.fit(one, target)
 
 
