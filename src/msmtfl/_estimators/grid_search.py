@@ -20,7 +20,6 @@ from .._objective.penalties import Penalty
 from .._objective.problem import Problem
 from .._paths.conformal import held_out_scores
 from .._paths.early_stopping import FoldRun, Front, search
-from .._paths.left_out import ForAllTasks
 from .._paths.refitted import Refitted
 from .._paths.solutions import Solutions, StagedSolutions
 from .._paths.validation.choice import choose, standard_errors
@@ -29,6 +28,7 @@ from .._paths.validation.errors import HeldOut
 from .._paths.validation.folds import read_splits
 from .._paths.validation.held_out import Split
 from .._paths.validation.information import CRITERIA, information
+from .._paths.validation.left_out import ForAllTasks
 from .._paths.validation.other_folds import OVER_RATIOS, cross_fitted_over, cross_fitted_score
 from .._paths.validation.remarks import warn_if_at_the_end, warn_if_too_good
 from .._paths.validation.scorers import ERRORS, Scorer

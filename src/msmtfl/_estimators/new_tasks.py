@@ -14,7 +14,7 @@ from .._data.task_data import TaskData
 from .._data.task_levels import TaskLevels
 from .._objective.problem import Problem
 from .._paths.conformal import Stand, means_of_others
-from .._paths.left_out import LeftOut, shares_by_level
+from .._paths.validation.left_out import LeftOut, shares_by_level
 from .._solvers.problems.make_problem import of_tasks
 from .._solvers.problems.priors import without_priors
 from .families import family_of

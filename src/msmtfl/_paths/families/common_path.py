@@ -227,7 +227,7 @@ class SharedSurface(StagedSolutions):
         out[at] = values
         return out
 
-    def in_common(self, place: int) -> Floats:
+    def _in_common(self, place: int) -> Floats:
         return self._common(place).reshape(-1, len(self.features))
 
     def point(self, k: int, l: int) -> Floats:

@@ -200,7 +200,7 @@ class NestedSurface(PointSurface):
 
     certify: ClassVar[Certify] = staticmethod(certify_levels)
 
-    def in_common(self, place: int) -> Floats:
+    def _in_common(self, place: int) -> Floats:
         return np.asarray(self.points[place].toarray())
 
 

@@ -190,7 +190,7 @@ class PretrainedSurface(Solutions):
         first = np.array([proof.unique for proof in self._first_proofs])
         return np.asarray(self._beside(lambda column: column.unique) & first)
 
-    def in_common(self, place: int) -> Floats:
+    def _in_common(self, place: int) -> Floats:
         column = int(np.argwhere(self.places == place)[0, 1])
         return self.firsts[column].coef[None]
 

@@ -199,7 +199,7 @@ class RobustSurface(PointSurface):
         counts = np.array([np.count_nonzero(np.diff(P.indptr)[-m:]) for P in self.points], dtype=np.intp)
         return np.asarray(self._at_points(counts, -1))
 
-    def in_common(self, place: int) -> Floats:
+    def _in_common(self, place: int) -> Floats:
         shared = self.points[place].toarray()[: -len(self.tasks)]
         return np.asarray(shared.mean(axis=0, keepdims=True))
 

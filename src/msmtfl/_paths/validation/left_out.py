@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .._data.designs import Floats, Ints
-from .._objective.problem import Problem
-from .._solvers.problems.priors import common_levels
-from .solutions import Solutions, Solved
+from ..._data.designs import Floats, Ints
+from ..._objective.problem import Problem
+from ..._solvers.problems.priors import common_levels
+from ..solutions import Solutions, Solved
 
 
 def shares_by_level(known: Ints, new: Ints) -> Floats:
@@ -39,7 +39,7 @@ class LeftOut:
     shares : (left out, known), how much each known task counts
     means : (known, d) the means of the features, where intercepts are those that known tasks would have with the
         coefficients of the new one; None: their own
-    effects : (left out, levels) where in `Solutions.in_common` the effects of a task's values are (-1: it is not known);
+    effects : (left out, levels) where in `Solutions._in_common` the effects of a task's values are (-1: it is not known);
         None: the coefficients are the mean of those of known tasks
     """
 
@@ -90,7 +90,7 @@ class ForAllTasks(Solutions):
         b, solved, nobody = np.empty((len(places), problem.m)), [], np.empty(0, dtype=np.intp)
         b[:, left_out.known] = np.stack(known, axis=1)
         for row, (place, W) in enumerate(zip(places.tolist(), coefs, strict=True)):
-            new = left_out.coefs(W, solutions.in_common(place))
+            new = left_out.coefs(W, solutions._in_common(place))
             b[row, left_out.tasks] = left_out.intercepts(new, W, b[row, left_out.known], part)
             every = np.empty((problem.m, problem.d))
             every[left_out.known], every[left_out.tasks] = W, new
