@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
+from ..._data.designs import Ints
 from ..._data.task_levels import TaskLevels
 from ..._objective.coupled.level_penalty import SPARSE, LevelPenalty
 from ..._objective.problem import Problem
@@ -41,6 +43,9 @@ class NestedSearch(Nested, GridSearch):
     def _grid(self, problem: Problem) -> NestedGrid:
         levels: TaskLevels = self._levels(problem)
         return nested_grid(problem, levels, self.kind, self.lams, self.lam_commons, self.lam_uppers, self.lam_min_ratio)
+
+    def _grid_of(self, grid: NestedGrid, known: Ints) -> NestedGrid:
+        return replace(grid, levels=grid.levels.only(known))
 
     def _walker(
         self, problem: Problem, grid: NestedGrid, grams: Any, n_jobs: int | None, progress: Progress
@@ -100,7 +105,8 @@ class NestedMTLCV(NestedSearch, FromMomentsMixin):
     cv : int, splitter or iterable of (train, test), default=5
         The folds. A number means that many folds stratified by task (:class:`TaskKFold`);
         with a 2-D y a sample is held out in all tasks at once. Every training fold needs
-        samples of every task.
+        samples of every task, but with :class:`LeaveTasksOut`, which holds out whole tasks as
+        new ones.
     scoring : {"neg_nmse", "neg_amse", "neg_mse", "neg_deviance"}, scorer name or callable, default="neg_nmse"
         What is compared; greater is better. "neg_nmse", "neg_amse" and "neg_mse" are minus
         a task's held-out squared error over the variance of its targets, over their mean
