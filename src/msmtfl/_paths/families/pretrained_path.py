@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._data.designs import Floats, Ints
+from ..._objective.coupled.groups import Groups
 from ..._objective.problem import Problem
 from ..._objective.proofs.certificates import TaskCertificate
 from ..._solvers.problems.make_problem import with_offset
@@ -100,7 +101,7 @@ def _values(name: str, given: ArrayLike, good: Callable[[Floats], np.ndarray], w
 def second_step(problem: Problem, first: FirstStep, alpha: float) -> Problem:
     """The lassos of the tasks: targets less (1 - alpha) times the first step's predictions, and a penalty that is 1 / alpha
     times as large on the features that it does not use."""
-    factors = second_factors(problem.given_factors, (first.coef != 0.0)[:, None], alpha)
+    factors = second_factors(problem.given_factors, used_by(first.coef, problem.groups)[:, None], alpha)
     offsets, over = list(first.offsets), 1.0 - alpha
     if (
         problem.intercepts != "task"
@@ -110,6 +111,12 @@ def second_step(problem: Problem, first: FirstStep, alpha: float) -> Problem:
     out = with_offset(problem, [over * one for one in offsets], factors, over * first.coef)
     box = problem.box  # of the sum; what the first step adds is within it, as 0 is
     return out if box is None else replace(out, bounds=box.less(over * first.coef), positive=False)
+
+
+def used_by(coef: Floats, groups: Groups | None) -> np.ndarray:
+    """(d,) bool: the features that a first step uses; all of a group, if it uses any of them."""
+    used = np.asarray(coef != 0.0)
+    return used if groups is None else groups.closed(used)
 
 
 def second_factors(given: Floats, used: np.ndarray, alpha: float) -> Floats:

@@ -168,6 +168,8 @@ class Pooled:
         one = Task("all", X, y, stack.weight, np.arange(len(y)), offset)
         data = TaskData((one,), np.array(["all"]), np.arange(X.shape[1]), "single", X)
         plain, levels = replace(problem, standardize=False), self.levels and not self.centres
+        if problem.groups is not None:
+            plain = replace(plain, groups=problem.groups.beside(X.shape[1] - problem.d))
         if problem.box is not None:  # a coefficient of all tasks is within the bounds of each
             of_all, beside = problem.box.common(), np.full(X.shape[1] - problem.d, np.inf)
             box = Box(np.append(of_all.low, -beside)[None], np.append(of_all.high, beside)[None])
