@@ -448,9 +448,9 @@ def minimise_row(penalty, h, b, f, start, guess=0.0):
     W, T = start[None].copy(), np.array([guess])
     G = (b - h * start)[:, None].copy()
     Q, which, kinds = h[:, None, None].copy(), np.arange(m, dtype=np.intc), np.zeros((1, m), dtype=np.uint8)
-    H, F, scratch = h[None].copy(), f[None].copy(), np.empty((5, m))
+    H, F, scratch, past = h[None].copy(), f[None].copy(), np.empty((5, m)), np.empty((2, 2, m))
     done, _ = _row_kernel.sweep(
-        norm, np.array([a]), np.array([most]), np.ones(m), Q, which, H, F, G, W, T, kinds, scratch, 1, 0.0
+        norm, np.array([a]), np.array([most]), np.ones(m), Q, which, H, F, G, W, T, kinds, scratch, past, 1, 0.0
     )
     assert done == 1
     np.testing.assert_allclose(G[:, 0], b - h * W[0], rtol=0, atol=1e-14 * (np.abs(b) + h * np.abs(start)).max())

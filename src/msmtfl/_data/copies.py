@@ -24,7 +24,7 @@ IDENTICAL = "identical"  # groups= that are to be made of samples with the same 
 WORTH_SAYING = 0.05  # share of the samples from which on it is remarked
 BEYOND_CHANCE = 3.0  # times as often as by chance
 UNSEEN = 3.0  # pairs that may be expected where none was seen: the 95 % limit of a Poisson variable
-AT_ONCE = 2**20  # entries of X that are hashed together
+AT_ONCE = 2**15  # entries of X that are hashed or compared together: they stay in the second cache
 
 
 def groups_of(groups: Labels, X: Matrix) -> np.ndarray:
@@ -102,7 +102,9 @@ def _hashes(X: Matrix) -> np.ndarray:
     out = np.empty(X.shape[0], dtype=np.uint64)
     height = max(1, AT_ONCE // max(X.shape[1], 1))
     for low in range(0, len(out), height):
-        out[low : low + height] = (_mixed(X[low : low + height]) * odd).sum(axis=1, dtype=np.uint64)
+        parts = _mixed(X[low : low + height])
+        parts *= odd
+        parts.sum(axis=1, dtype=np.uint64, out=out[low : low + height])
     return out
 
 
@@ -115,10 +117,11 @@ def sample_keys(X: Matrix, y: np.ndarray) -> np.ndarray:
 def _mixed(values: np.ndarray) -> np.ndarray:
     """Bits of numbers, the high ones, in which small integers differ, also at the low end; 0 and -0 are 0."""
     values = np.ascontiguousarray(values) + values.dtype.type(0)
-    bits = values.view(f"u{values.itemsize}").astype(np.uint64)
+    bits = values.view(f"u{values.itemsize}").astype(np.uint64, copy=False)  # of a sum, which nobody else has
     bits ^= bits >> np.uint64(32)
     bits *= np.uint64(0x9E3779B97F4A7C15)
-    return np.asarray(bits ^ (bits >> np.uint64(29)))
+    bits ^= bits >> np.uint64(29)
+    return np.asarray(bits)
 
 
 def _agree(X: Matrix, first: Ints) -> bool:

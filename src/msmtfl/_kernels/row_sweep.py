@@ -18,6 +18,7 @@ Entries with h_i = 0 (a constant column, an excluded entry) stay 0. This file is
 """
 
 import cython
+import numpy as np
 
 if not cython.compiled:
     from math import fabs, sqrt
@@ -30,6 +31,10 @@ ZERO = cython.declare(cython.int, 0)  # stays 0
 TIED = cython.declare(cython.int, 1)  # |f v| = t
 BELOW = cython.declare(cython.int, 2)  # |f v| < t, or not penalised: its gradient is 0
 ABOVE = cython.declare(cython.int, 3)  # |f v| > t: its gradient is a f
+RIDGE = cython.declare(
+    cython.double, 1e-14
+)  # of the changes' squares: what keeps weights of goes from following rounding
+FAR = cython.declare(cython.double, 1e3)  # weights of goes that are larger cost digits
 PATTERN = {"ZERO": ZERO, "TIED": TIED, "BELOW": BELOW, "ABOVE": ABOVE}
 
 
@@ -49,7 +54,8 @@ def _group(
     total: cython.double = 0.0
     for i in range(m):
         if h[i] > 0.0 and f[i] > 0.0:
-            total += (b[i] / f[i]) * (b[i] / f[i])
+            ratio: cython.double = b[i] / f[i]
+            total += ratio * ratio
     if total <= a * a or a == 0.0:
         total = 0.0
         for i in range(m):
@@ -67,10 +73,10 @@ def _group(
         slope: cython.double = 0.0
         for i in range(m):
             if h[i] > 0.0 and f[i] > 0.0:
-                below: cython.double = h[i] * nu + a * f[i] * f[i]
-                part: cython.double = f[i] * b[i] / below
+                inverse: cython.double = 1.0 / (h[i] * nu + a * f[i] * f[i])
+                part: cython.double = f[i] * b[i] * inverse
                 square += part * part
-                slope += part * part * h[i] / below
+                slope += part * part * h[i] * inverse
         s: cython.double = sqrt(square)
         step: cython.double = (s - 1.0) * square / slope
         if step < -nu:
@@ -136,16 +142,18 @@ def _dirty(
     for i in range(m):
         sizes[i] = 0.0
         bend[i] = 0.0
+        v[i] = 0.0
         if h[i] > 0.0 and f[i] > 0.0:
-            sizes[i] = fabs(b[i]) / f[i]
-            bend[i] = h[i] / (f[i] * f[i])
-            reach: cython.double = fabs(b[i]) * f[i] / h[i]
-            if reach > top:
-                top = reach
+            v[i] = 1.0 / f[i]
+            sizes[i] = fabs(b[i]) * v[i]
+            bend[i] = h[i] * v[i] * v[i]
     t: cython.double = 0.0
     total: cython.double = _clipped(m, a, 0.0, sizes, bend, slope)
     if total > most:
         # sum_i min(a, (|b_i| / f_i - h_i t / f_i^2)_+) falls to `most` in (0, top): Newton's steps within a bracket
+        for i in range(m):
+            if sizes[i] > bend[i] * top:
+                top = sizes[i] / bend[i]
         low: cython.double = 0.0
         high: cython.double = top
         t = guess if guess < top else 0.0
@@ -164,7 +172,6 @@ def _dirty(
                 new = 0.5 * (low + high)
             t = new
     for i in range(m):
-        v[i] = 0.0
         kind[i] = ZERO
         if h[i] <= 0.0:
             continue
@@ -172,20 +179,158 @@ def _dirty(
             v[i] = b[i] / h[i]
             kind[i] = BELOW
             continue
-        size: cython.double = fabs(b[i]) * f[i] / h[i]
-        less: cython.double = (fabs(b[i]) - a * f[i]) * f[i] / h[i]
-        if less > t:
+        size: cython.double = 0.0
+        if sizes[i] - a > bend[i] * t:
             kind[i] = ABOVE
-            size = less
-        elif t > 0.0 and size < t:
+            size = (sizes[i] - a) / bend[i]
+        elif t > 0.0 and sizes[i] < bend[i] * t:
             kind[i] = BELOW
+            size = sizes[i] / bend[i]
         elif t > 0.0:
             kind[i] = TIED
             size = t
-        else:
-            size = 0.0
-        v[i] = (size if b[i] > 0.0 else -size) / f[i]
+        v[i] *= size if b[i] > 0.0 else -size
     return t
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _copy(x: cython.double[:, ::1], out: cython.double[::1]) -> cython.void:
+    """out <- the entries of x, row by row."""
+    n: cython.Py_ssize_t = x.shape[1]
+    for j in range(x.shape[0]):
+        for i in range(n):
+            out[j * n + i] = x[j, i]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _distance(
+    x: cython.double[::1], y: cython.double[::1], u: cython.double[::1], v: cython.double[::1], H: cython.double[:, ::1]
+) -> cython.double:
+    """sum_ji h_ji (x - y)_ji (u - v)_ji"""
+    n: cython.Py_ssize_t = H.shape[1]
+    total: cython.double = 0.0
+    for j in range(H.shape[0]):
+        for i in range(n):
+            t: cython.Py_ssize_t = j * n + i
+            total += H[j, i] * (x[t] - y[t]) * (u[t] - v[t])
+    return total
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _weigh(
+    M: cython.Py_ssize_t,
+    past: cython.double[:, :, ::1],
+    H: cython.double[:, ::1],
+    A: cython.double[:, ::1],
+    c: cython.double[::1],
+) -> cython.int:
+    """c (M,) <- weights of sum 1 for which the same mean of the last M changes is smallest; 0 if they say nothing.
+    A (M, M) is scratch."""
+    for s in range(M):
+        for r in range(s, M):
+            A[r, s] = _distance(past[0, s + 1], past[0, s], past[0, r + 1], past[0, r], H)
+    total: cython.double = 0.0
+    for s in range(M):
+        total += A[s, s]
+    for s in range(M):  # A = L L', c = A^-1 1
+        A[s, s] += RIDGE * total
+        for r in range(s, M):
+            for l in range(s):
+                A[r, s] -= A[r, l] * A[s, l]
+            if r == s:
+                if not A[s, s] > 0.0:
+                    return 0
+                A[s, s] = sqrt(A[s, s])
+            else:
+                A[r, s] /= A[s, s]
+    for s in range(M):
+        c[s] = 1.0
+        for l in range(s):
+            c[s] -= A[s, l] * c[l]
+        c[s] /= A[s, s]
+    total = 0.0
+    for l in range(M):
+        s = M - 1 - l
+        for r in range(s + 1, M):
+            c[s] -= A[r, s] * c[r]
+        c[s] /= A[s, s]
+        total += c[s]
+    if not fabs(total) > 0.0:
+        return 0
+    for s in range(M):
+        c[s] /= total
+        if not fabs(c[s]) < FAR:
+            return 0
+    return 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _mean(
+    M: cython.Py_ssize_t, past: cython.double[:, ::1], c: cython.double[::1], out: cython.double[:, ::1]
+) -> cython.void:
+    """out <- the weighted mean of what the last M goes ended with."""
+    n: cython.Py_ssize_t = out.shape[1]
+    for j in range(out.shape[0]):
+        for i in range(n):
+            total: cython.double = 0.0
+            for s in range(M):
+                total += c[s] * past[s + 1, j * n + i]
+            out[j, i] = total
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _go(
+    norm: cython.int,
+    a: cython.double[::1],
+    b: cython.double[::1],
+    kappa: cython.double[::1],
+    Q: cython.double[:, :, :],
+    which: cython.int[::1],
+    H: cython.double[:, ::1],
+    F: cython.double[:, ::1],
+    G: cython.double[:, ::1],
+    W: cython.double[:, ::1],
+    T: cython.double[::1],
+    kinds: cython.uchar[:, ::1],
+    scratch: cython.double[:, ::1],
+) -> cython.double:
+    """Go over all rows once; returns the largest change."""
+    K: cython.Py_ssize_t = W.shape[0]
+    m: cython.Py_ssize_t = W.shape[1]
+    new: cython.double[::1] = scratch[0]
+    target: cython.double[::1] = scratch[1]
+    worst: cython.double = 0.0
+    for j in range(K):
+        for i in range(m):
+            target[i] = G[i, j] + H[j, i] * W[j, i]
+        if norm == 0:
+            T[j] = _group(m, a[j], H[j], F[j], target, new, T[j])
+        else:
+            T[j] = _dirty(m, a[j], b[j], H[j], F[j], target, new, kinds[j], T[j], scratch[2], scratch[3], scratch[4])
+        for i in range(m):
+            step: cython.double = new[i] - W[j, i]
+            if step != 0.0:
+                W[j, i] = new[i]
+                change: cython.double = step * step * H[j, i]
+                if change > worst:
+                    worst = change
+                step *= -kappa[i]
+                if cython.compiled:
+                    vec_axpy(K, step, cython.address(Q[which[i], j, 0]), cython.address(G[i, 0]))
+                else:
+                    for l in range(K):
+                        G[i, l] += step * Q[which[i], j, l]
+    return sqrt(worst)
 
 
 def sweep(
@@ -202,6 +347,7 @@ def sweep(
     T: cython.double[::1],
     kinds: cython.uchar[:, ::1],
     scratch: cython.double[:, ::1],
+    past: cython.double[:, :, ::1],
     epochs: cython.Py_ssize_t,
     stop: cython.double,
 ):
@@ -211,41 +357,54 @@ def sweep(
     rows, its gradient G[i] (K,) is
     kept up to date. H, F, W (K, m): curvatures h, factors f, coefficients. T (K,) gets nu or t of each row, kinds (K, m) the
     Dirty pattern. A change is measured as |dv_i| sqrt(h_i); with none above `stop` the rows have settled.
+
+    Near a solution changes shrink from go to go by the same linear map, so that the mean of the last goes in which changes
+    cancel out best is nearer to it than the last one (Anderson's acceleration). The next go tells: where it changes more than
+    the one before, rows go back. There is room for M + 2 points (W, G) in past (2, M + 2, K m); M = 0: none of this.
     """
     K: cython.Py_ssize_t = W.shape[0]
     m: cython.Py_ssize_t = W.shape[1]
-    new: cython.double[::1] = scratch[0]
-    target: cython.double[::1] = scratch[1]
+    M: cython.Py_ssize_t = past.shape[1] - 2
+    known: cython.Py_ssize_t = 0
     done: cython.Py_ssize_t = 0
     worst: cython.double = 0.0
+    before: cython.double = 0.0
+    trial: cython.int = 0
+    A: cython.double[:, ::1] = scratch[:0] if M <= 0 else np.empty((M, M))
+    c: cython.double[::1] = scratch[0] if M <= 0 else np.empty(M)
     with cython.nogil:
         while done < epochs:
+            if M > 0 and known == 0:
+                _copy(W, past[0, 0])
+                _copy(G, past[1, 0])
             done += 1
-            worst = 0.0
-            for j in range(K):
-                for i in range(m):
-                    target[i] = G[i, j] + H[j, i] * W[j, i]
-                if norm == 0:
-                    T[j] = _group(m, a[j], H[j], F[j], target, new, T[j])
-                else:
-                    T[j] = _dirty(
-                        m, a[j], b[j], H[j], F[j], target, new, kinds[j], T[j], scratch[2], scratch[3], scratch[4]
-                    )
-                for i in range(m):
-                    step: cython.double = new[i] - W[j, i]
-                    if step != 0.0:
-                        W[j, i] = new[i]
-                        change: cython.double = fabs(step) * sqrt(H[j, i])
-                        if change > worst:
-                            worst = change
-                        step *= -kappa[i]
-                        if cython.compiled:
-                            vec_axpy(K, step, cython.address(Q[which[i], j, 0]), cython.address(G[i, 0]))
-                        else:
-                            for l in range(K):
-                                G[i, l] += step * Q[which[i], j, l]
+            worst = _go(norm, a, b, kappa, Q, which, H, F, G, W, T, kinds, scratch)
             if worst <= stop:
                 break
+            if M <= 0:
+                continue
+            known += 1
+            _copy(W, past[0, known])
+            _copy(G, past[1, known])
+            if trial:
+                trial = 0
+                if _distance(past[0, 1], past[0, 0], past[0, 1], past[0, 0], H) > before:
+                    c[0] = 1.0
+                    _mean(1, past[0, M:], c, W)
+                    _mean(1, past[1, M:], c, G)
+                    M = 0
+                    continue
+            if known == M and epochs - done > 2:
+                before = _distance(past[0, M], past[0, M - 1], past[0, M], past[0, M - 1], H)
+                if _weigh(M, past, H, A, c):
+                    _copy(W, past[0, M + 1])
+                    _copy(G, past[1, M + 1])
+                    _mean(M, past[0], c, W)
+                    _mean(M, past[1], c, G)
+                    trial = 1
+                known = 0
+            elif known == M:
+                M = 0
     return done, worst
 
 

@@ -19,6 +19,7 @@ def sweep(
     T: NDArray[np.float64],
     kinds: NDArray[np.uint8],
     scratch: NDArray[np.float64],
+    past: NDArray[np.float64],
     epochs: int,
     stop: float,
 ) -> tuple[int, float]: ...

@@ -12,7 +12,6 @@ from scipy.sparse import issparse
 
 from ..._data.designs import Floats, Ints
 from ..._data.task_data import Task, TaskData
-from ..._objective.class_tasks import classes_together
 from ..solutions import Solutions, TaskCoefs
 from .scorers import Scorer
 
@@ -92,7 +91,7 @@ def _measure(
             continue
         weight[i], mse[i, :-1] = task_errors(task, rows, W, intercepts, places, measure, note)
     scores = None
-    if predictions is not None and classes_together(problem):
+    if predictions is not None and problem.classes_together:
         mse[:, :-1] = _class_losses(data, split.test, predictions)
     if scorer is not None and predictions is not None:
         scores = np.array([*(scorer(values, split.test) for values in predictions), np.nan])[back]
@@ -150,7 +149,9 @@ class RowsHeldOut:
         sizes = np.array([len(at) for _, at in both])
         self.starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         self.of_task = np.repeat(np.arange(len(self.some)), sizes)
-        self.X = np.concatenate([task.X[at] for task, at in both])
+        self.X = np.empty((int(sizes.sum()), data.d), dtype=np.result_type(*(task.X for task, _ in both)))
+        for (task, at), part in zip(both, np.split(self.X, self.starts[1:]), strict=True):
+            np.take(task.X, at, axis=0, out=part, mode="clip")
         self.y = np.concatenate([task.y[at] for task, at in both])
         self.weights = np.concatenate(
             [np.ones(len(at)) if task.weight is None else task.weight[at] for task, at in both]

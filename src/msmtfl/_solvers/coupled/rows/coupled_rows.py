@@ -34,6 +34,8 @@ SPARE = 1.25  # times as many rows as are called for may be at hand
 ROOM = 1.4  # times as many rows as are at hand there is room for
 LOOSE = 1e-3  # the same, while rows still join
 EPOCHS = 8  # times at least that the rows are gone over before a Newton step
+MEAN, MEANT = 5, 2**18  # goes of which a mean is taken, where there are no more entries than this
+AS_ONE = 13  # goes before the next look, once all rows are at hand: with two means
 ROUNDS = 20000  # times at most that they are gone over
 STACKED = 2**22  # entries of whole Gram matrices up to which that is so
 MOST = 0.4  # of the rows: picking them costs more than going over all
@@ -354,8 +356,10 @@ class CoupledRows:
     ) -> int:
         """Minimise over the rows at hand to some accuracy (inf: just go over them a few times); returns the goes."""
         scratch, total, stop = np.empty((5, self.m)), 0, accuracy * self.scale
+        past = np.empty((2, (MEAN if work.W.size <= MEANT else 0) + 2, work.W.size))
+        as_one = AS_ONE
         if np.isinf(accuracy):
-            stop, left = 0.0, min(left, EPOCHS)
+            stop, left, as_one = 0.0, min(left, EPOCHS), EPOCHS
         step = self._newton if kind == _row_kernel.GROUP else self._on_pattern
         part_norm = norm.of_rows(work.rows)
         best, stuck, patience, ridge, before = np.inf, 0, 1, RIDGE, 0.0
@@ -366,8 +370,8 @@ class CoupledRows:
                 max(0.2 * used + 2e6 / (self.m * used**2 + 1), EPOCHS), 200
             )  # goes in the time of a Newton step
             done, worst = _row_kernel.sweep(
-                kind, a, b, self.kappa, work.Q, self.which, work.H, work.F, work.G, work.W, work.T, work.kinds, scratch,
-                min(patience * EPOCHS, left - total), stop,
+                kind, a, b, self.kappa, work.Q, self.which, work.H, work.F, work.G, work.W, work.T, work.kinds, scratch, past,
+                min(patience * as_one, left - total), stop,
             )  # fmt: skip
             total += done
             stuck = 0 if worst < 0.5 * best else stuck + 1
