@@ -31,7 +31,7 @@ ZERO = cython.declare(cython.int, 0)  # stays 0
 TIED = cython.declare(cython.int, 1)  # |f v| = t
 BELOW = cython.declare(cython.int, 2)  # |f v| < t, or not penalised: its gradient is 0
 ABOVE = cython.declare(cython.int, 3)  # |f v| > t: its gradient is a f
-RIDGE = cython.declare(cython.double, 1e-14)  # of the changes' squares: what keeps weights of goes from following rounding
+RIDGE = cython.declare(cython.double, 1e-14)  # of the squares of changes: keeps weights from following rounding
 FAR = cython.declare(cython.double, 1e3)  # weights of goes that are larger cost digits
 PATTERN = {"ZERO": ZERO, "TIED": TIED, "BELOW": BELOW, "ABOVE": ABOVE}
 
@@ -356,12 +356,11 @@ def sweep(
     kept up to date. H, F, W (K, m): curvatures h, factors f, coefficients. T (K,) gets nu or t of each row, kinds (K, m) the
     Dirty pattern. A change is measured as |dv_i| sqrt(h_i); with none above `stop` the rows have settled.
 
-    Near a solution changes shrink from go to go by the same linear map, so that the mean of the last goes in which changes
-    cancel out best is nearer to it than the last one (Anderson's acceleration). The next go tells: where it changes more than
-    the one before, rows go back. There is room for M + 2 points (W, G) in past (2, M + 2, K m); M = 0: none of this.
+    Near a solution changes shrink from go to go by the same linear map, so that the mean of the last M goes in
+    which changes cancel out best is nearer to it than the last one (Anderson's acceleration). The next go tells: if
+    it changes more than the one before, rows go back. In past (2, M + 2, K m) there is room for M + 2 points (W, G);
+    M = 0: none of this.
     """
-    K: cython.Py_ssize_t = W.shape[0]
-    m: cython.Py_ssize_t = W.shape[1]
     M: cython.Py_ssize_t = past.shape[1] - 2
     known: cython.Py_ssize_t = 0
     done: cython.Py_ssize_t = 0

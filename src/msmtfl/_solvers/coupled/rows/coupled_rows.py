@@ -370,8 +370,8 @@ class CoupledRows:
                 max(0.2 * used + 2e6 / (self.m * used**2 + 1), EPOCHS), 200
             )  # goes in the time of a Newton step
             done, worst = _row_kernel.sweep(
-                kind, a, b, self.kappa, work.Q, self.which, work.H, work.F, work.G, work.W, work.T, work.kinds, scratch, past,
-                min(patience * as_one, left - total), stop,
+                kind, a, b, self.kappa, work.Q, self.which, work.H, work.F, work.G, work.W, work.T, work.kinds, scratch,
+                past, min(patience * as_one, left - total), stop,
             )  # fmt: skip
             total += done
             stuck = 0 if worst < 0.5 * best else stuck + 1
