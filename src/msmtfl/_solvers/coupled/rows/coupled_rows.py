@@ -373,7 +373,7 @@ class CoupledRows:
             )  # goes in the time of a Newton step
             done, worst = _row_kernel.sweep(
                 kind, a, b, self.kappa, work.Q, self.which, work.H, work.F, work.G, work.W, work.T, work.kinds, scratch,
-                past, min(patience * as_one, left - total), stop,
+                past, work.C, min(patience * as_one, left - total), stop,
             )  # fmt: skip
             total += done
             stuck = 0 if worst < 0.5 * best else stuck + 1
