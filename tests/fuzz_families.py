@@ -638,7 +638,7 @@ def settled(composite: Composite, z: np.ndarray, levels: list[int]) -> np.ndarra
     if not levels:
         return z / composite.size
     value = composite._value(z)
-    for _ in range(200):
+    for _ in range(2000):  # where exponentials are too large, a step changes f by 1 only
         f = composite.A @ z + composite.o
         g, H = np.zeros(len(levels), dtype=LD), np.zeros((len(levels), len(levels)), dtype=LD)
         above = H.copy()  # what Huber's curvature is at most
@@ -656,7 +656,8 @@ def settled(composite: Composite, z: np.ndarray, levels: list[int]) -> np.ndarra
                 if part.kind == "huber":
                     bend = part.v * part.scale / np.maximum(np.abs(f[part.at] - part.y), part.scale) - bend
                     above += (A[part.at] * bend[:, None]).T @ A[part.at]
-        for step in (-solved(H, g), -solved(H + above, g)):
+        whole = -solved(H, g)  # of tasks whose curvature has all but gone it may be 1e16 times too long
+        for step in (whole, -solved(H + above, g), np.clip(whole, -3, 3)):
             t = LD(1)
             while t > LD(1e-12) and step.any():
                 new = z.copy()

@@ -131,7 +131,7 @@ class Glmnet:
         print(*words, sep="\t", file=self.process.stdin, flush=True)
         return self.process.stdout.readline()
 
-    def path(self, Xs, ys, alphas, tol) -> Timed:
+    def path(self, Xs, ys, alphas, tol, family="gaussian") -> Timed:
         file = Path(self.folder.name) / "numbers"
         if self.loaded is not Xs:
             with file.open("wb") as out:
@@ -141,7 +141,7 @@ class Glmnet:
             self.ask("load", file, *shapes)
             self.loaded = Xs
         np.asarray(alphas, dtype=float).tofile(file)
-        seconds = float(self.ask("path", file, len(alphas), tol))
+        seconds = float(self.ask("path", file, len(alphas), tol, family))
         d = Xs[0].shape[1]
         return Timed(seconds, list(np.fromfile(file).reshape(len(Xs), len(alphas), d)))
 

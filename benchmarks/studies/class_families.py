@@ -4,19 +4,20 @@ Three kinds of tasks: resistance of HIV to eight protease inhibitors by mutation
 that has it), "resistant" being a fold change of susceptibility of at least three; spoken letters of five groups of speakers
 (isolet, from the same folder), vowels against consonants; and tasks like those of landmine detection (`landmine.py`), which
 are generated. Every family chooses its parameters on the training samples by three folds, and so does the automatic choice
-among families, of the simplest within a standard error or of the one with the least error.
+among families, of the simplest within a standard error (1se) and of the one with the least error (min).
 
     python benchmarks/studies/class_families.py --splits 10
     python benchmarks/studies/class_families.py --splits 2 --only landmine --tasks 3
 
 Both measures are a task's own, averaged over tasks: AUC, and the log-loss over that of the class shares of the training
-samples. Standard errors are over splits, of the differences to separate lassos on the same split; the last line compares
-the automatic choice with the line of the least mean log-loss in the same way.
+samples. Standard errors are over splits, of the differences to separate lassos on the same split; the last lines compare
+the automatic choices with the line of the least mean log-loss in the same way.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
 import warnings
@@ -28,11 +29,11 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss, roc_auc_score
 
 from msmtfl import MultiTaskAutoClassifier
-from msmtfl.compare.choice.choosing import choose_family
+from msmtfl.compare.choice.choosing import RULES, choose_family
 from msmtfl.compare.run import default_models
 
 FOLD_CHANGE = 3.0  # from which on a virus counts as resistant
-REFERENCE, CHOICE, LEAST = "lasso", "automatic choice", "choice of the least"
+REFERENCE, CHOICE = "lasso", "automatic choice"
 VOWELS = (1, 5, 9, 15, 21)  # letters
 
 
@@ -80,52 +81,79 @@ def scores(p, y, task, shares):
     return np.mean(found, axis=0)
 
 
-def study(name, make, splits, lams) -> None:
+def row_of(name, make, split, lams) -> dict | None:
+    """What every line predicts on one split, and what the comparison knows of the families."""
     models = default_models(cv=3, standardize=True, classify=True)
     for model in models.values():
         if "lams" in model.get_params():
             model.set_params(lams=lams)
-    models[CHOICE] = MultiTaskAutoClassifier({name: clone(one) for name, one in models.items()}, cv=3)
-    names = [*models, LEAST]  # what selection="min" chooses has a line already
-    results, seconds = np.full((len(names), splits, 2), np.nan), np.zeros(len(names))
-    chosen = []
-    for split in range(splits):
-        made = make(split)
-        if made is None:
-            print(f"{name}: no data (MSMTFL_DATA)")
-            return
-        (X, y, task), (X_new, y_new, task_new) = made
-        shares = {i: y[task == i].mean() for i in np.unique(task)}
-        for k, model in enumerate(models.values()):
-            began = time.perf_counter()
-            p = model.fit(X, y, task=task).predict_proba(X_new, task=task_new)[:, 1]
-            seconds[k] += time.perf_counter() - began
-            results[k, split] = scores(p, y_new, task_new, shares)
-        chosen.append(models[CHOICE].chosen_)
-        results[-1, split] = results[names.index(choose_family(models[CHOICE].comparison_, "min")[0]), split]
-    base, root = names.index(REFERENCE), np.sqrt(splits)
-    print(f"{name}: {len(shares)} tasks, {len(y)} training samples, {X.shape[1]} features; {splits} splits")
+    automatic = MultiTaskAutoClassifier({name: clone(one) for name, one in models.items()}, cv=3)
+    made = make(split)
+    if made is None:
+        return None
+    (X, y, task), new = made
+    shares = {int(i): float(y[task == i].mean()) for i in np.unique(task)}
+    found, seconds = {}, {}
+    for line, model in {**models, CHOICE: automatic}.items():
+        began = time.perf_counter()
+        p = model.fit(X, y, task=task).predict_proba(new[0], task=new[2])[:, 1]
+        seconds[line] = time.perf_counter() - began
+        found[line] = scores(p, *new[1:], shares).tolist()
+    # what the other rule chooses has a line already
+    chosen = {rule: choose_family(automatic.comparison_, rule)[0] for rule in RULES}
+    found |= {f"{CHOICE}, {rule}": found[one] for rule, one in chosen.items()}
+    del found[CHOICE]
+    size = {"tasks": len(shares), "samples": len(y), "features": X.shape[1]}
+    return {"data": name, "split": split, "scores": found, "chosen": chosen, "seconds": seconds, **size}
+
+
+def table(name, rows) -> None:
+    names, splits = list(rows[0]["scores"]), len(rows)
+    results = np.array([[row["scores"][line] for row in rows] for line in names])
+    base, root, first = names.index(REFERENCE), np.sqrt(splits), rows[0]
+    print(
+        f"{name}: {first['tasks']} tasks, {first['samples']} training samples, {first['features']} features; "
+        f"splits {', '.join(str(row['split']) for row in rows)}"
+    )
     beside = f"{'- lasso':>8} {'(s.e.)':>8}"
-    print(f"{'model':<20} {'AUC':>6} {beside} {'log-loss':>9} {beside} {'s per fit':>10}")
+    print(f"{'model':<22} {'AUC':>6} {beside} {'log-loss':>9} {beside} {'s per fit':>10}")
     for k in np.argsort(results[:, :, 1].mean(axis=1)):
         gain = results[k] - results[base]
         mean, error = gain.mean(axis=0), np.std(gain, axis=0, ddof=1) / root
         auc, loss = results[k].mean(axis=0)
+        seconds = np.mean([row["seconds"].get(names[k], row["seconds"][CHOICE]) for row in rows])
         print(
-            f"{names[k]:<20} {auc:6.3f} {mean[0]:+8.3f} ({error[0]:.4f}) "
-            f"{loss:9.3f} {mean[1]:+8.3f} ({error[1]:.4f}) {seconds[k] / splits:10.1f}",
+            f"{names[k]:<22} {auc:6.3f} {mean[0]:+8.3f} ({error[0]:.4f}) "
+            f"{loss:9.3f} {mean[1]:+8.3f} ({error[1]:.4f}) {seconds:10.1f}",
             flush=True,
         )
-    losses, choices = results[:, :, 1], [names.index(CHOICE), names.index(LEAST)]
+    losses, choices = results[:, :, 1], [k for k, line in enumerate(names) if line.startswith(CHOICE)]
     best = int(np.argmin(np.delete(losses, choices, axis=0).mean(axis=1)))
-    print(f"chosen: {', '.join(f'{one} {chosen.count(one)}' for one in dict.fromkeys(chosen))}")
-    for choice in choices:
-        more = losses[choice] - losses[best]
+    for choice, rule in zip(choices, RULES, strict=True):
+        chosen, more = [row["chosen"][rule] for row in rows], losses[choice] - losses[best]
         print(
-            f"{names[choice]}: log-loss less that of {names[best]}, the best line: {more.mean():+.3f} "
-            f"({np.std(more, ddof=1) / root:.4f})",
+            f"{names[choice]} ({', '.join(f'{one} {chosen.count(one)}' for one in dict.fromkeys(chosen))}): log-loss less "
+            f"that of {names[best]}, the best line: {more.mean():+.3f} ({np.std(more, ddof=1) / root:.4f})",
             flush=True,
         )
+
+
+def study(name, make, splits, lams, out, minutes) -> None:
+    rows = [json.loads(line) for line in out.read_text().splitlines()] if out and out.exists() else []
+    rows, began = {row["split"]: row for row in rows if row["data"] == name}, time.perf_counter()
+    for split in splits:
+        if split in rows or time.perf_counter() - began > 60.0 * minutes:
+            continue
+        rows[split] = row_of(name, make, split, lams)
+        if rows[split] is None:
+            print(f"{name}: no data (MSMTFL_DATA)")
+            return
+        if out is not None:
+            with out.open("a") as file:
+                file.write(json.dumps(rows[split]) + "\n")
+    done = [rows[split] for split in splits if split in rows]
+    if len(done) > 1:
+        table(name, done)
 
 
 def main() -> None:
@@ -136,6 +164,9 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=80, help="of each group of speakers that train (isolet)")
     parser.add_argument("--lams", type=int, default=15)
     parser.add_argument("--only", choices=["hiv_pi", "landmine", "isolet"])
+    parser.add_argument("--first", type=int, default=0, help="the number of the first split")
+    parser.add_argument("--out", type=Path, default=None, help="where splits are added; those that it has are skipped")
+    parser.add_argument("--minutes", type=float, default=np.inf, help="no new split of a kind of data after that")
     arguments = parser.parse_args()
     if arguments.splits < 2:
         parser.error("standard errors need at least two splits")
@@ -147,7 +178,8 @@ def main() -> None:
     }
     for name, make in kinds.items():
         if arguments.only in (None, name):
-            study(name, make, arguments.splits, arguments.lams)
+            splits = range(arguments.first, arguments.first + arguments.splits)
+            study(name, make, splits, arguments.lams, arguments.out, arguments.minutes)
 
 
 if __name__ == "__main__":

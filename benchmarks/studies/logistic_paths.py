@@ -1,19 +1,24 @@
 """How fast logistic lassos are solved along a path, and how far from optimal they end, beside other packages.
 
     python benchmarks/studies/logistic_paths.py [--problems NAME ...] [--lams 50] [--limit 60] [--gap 1e-8]
+    python benchmarks/studies/logistic_paths.py --python adelie=.venv-adelie/bin/python
 
 Every task has a path of its own, from the smallest lambda at which all coefficients of all tasks are 0 down to a hundredth
 of it, one after the other, each started from the last. No intercept: not all packages have one that is not penalised.
 A peer is run at tighter and tighter tolerances (each in its own terms) until its worst relative duality gap, over the loss
 at 0, is at most the one asked for; what is shown is the time of that run on one core, the best of three where that is short.
-A package that is not installed is left out; one that needs more than the limit says so. Data: landmine-like (19 tasks),
-hiv_pi (resistance above or below its median; needs MSMTFL_DATA), and a wide one.
+A package that is not installed is left out, but for those that `--python` names another interpreter for (adelie needs an
+older numpy); one that needs more than the limit says so. glmnet is run in R, if that has it, and timed there. Data:
+landmine-like (19 tasks), hiv_pi (resistance above or below its median; needs MSMTFL_DATA), and a wide one.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -22,10 +27,6 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-
-from msmtfl._data.tasks import read_training
-from msmtfl._solvers.problems.make_problem import make_problem
-from msmtfl._solvers.task_lassos import lassos_for
 
 SHORT = 2.0  # seconds, below which a run is repeated
 Tasks = tuple[list[np.ndarray], list[np.ndarray]]  # per task X (n, d), standardised, Fortran-ordered; y (n,), 0 or 1
@@ -107,6 +108,10 @@ def late(deadline: float) -> None:
 
 
 def msmtfl(tasks: Tasks, alphas: np.ndarray, tol: float, deadline: float) -> list[np.ndarray]:
+    from msmtfl._data.tasks import read_training
+    from msmtfl._solvers.problems.make_problem import make_problem
+    from msmtfl._solvers.task_lassos import lassos_for
+
     Xs, ys = tasks
     task = np.repeat(np.arange(len(ys)), [len(y) for y in ys])
     data = read_training(np.concatenate(Xs), np.concatenate(ys), task=task)
@@ -177,11 +182,24 @@ def adelie(tasks: Tasks, alphas: np.ndarray, tol: float, deadline: float) -> lis
     return out
 
 
+def glmnet(tasks: Tasks, alphas: np.ndarray, tol: float, deadline: float) -> tuple[float, list[np.ndarray]]:
+    sys.path.insert(0, str(Path(__file__).parents[1] / "runner"))
+    from peers import r_process
+
+    late(deadline)
+    if not GIVEN:
+        GIVEN.append(tasks)
+    found = r_process().path(*GIVEN[0], alphas, tol, "binomial")
+    return found.seconds, found.result
+
+
+GIVEN: list[Tasks] = []  # to R
 PACKAGES = {
     "msmtfl": (msmtfl, (0.0,)),
     "celer": (celer, (1e-6, 1e-8, 1e-10)),
     "skglm": (skglm, (1e-4, 1e-6, 1e-8, 1e-10)),
     "adelie": (adelie, (1e-7, 1e-10, 1e-14, 1e-18)),
+    "glmnet": (glmnet, (1e-7, 1e-10, 1e-14, 1e-18)),
     "scikit-learn, liblinear": (of_scikit_learn("liblinear"), (1e-4, 1e-6, 1e-8, 1e-10)),
     "scikit-learn, saga": (of_scikit_learn("saga"), (1e-4, 1e-6, 1e-8, 1e-10)),
 }
@@ -190,7 +208,7 @@ PACKAGES = {
 def measured(solve: Callable, tasks: Tasks, alphas: np.ndarray, tol: float, limit: float) -> tuple[float, list]:
     began = time.process_time()
     found = solve(tasks, alphas, tol, began + limit)
-    return time.process_time() - began, found
+    return found if isinstance(found, tuple) else (time.process_time() - began, found)
 
 
 def best(name: str, tasks: Tasks, alphas: np.ndarray, limit: float, wanted: float) -> tuple[float, float, float]:
@@ -198,6 +216,8 @@ def best(name: str, tasks: Tasks, alphas: np.ndarray, limit: float, wanted: floa
     solve, tolerances = PACKAGES[name]
     if name == "skglm":  # compiled beforehand
         solve(([np.asfortranarray(X[:20, :3]) for X in tasks[0][:1]], [tasks[1][0][:20]]), alphas[:2], 1e-3, np.inf)
+    if name == "msmtfl":
+        solve(([X[:20, :3] for X in tasks[0][:1]], [tasks[1][0][:20]]), alphas[:2], 0.0, np.inf)  # imports
     for tol in tolerances:
         seconds, paths = measured(solve, tasks, alphas, tol, limit)
         gap = worst_gap(tasks, alphas, paths)
@@ -208,6 +228,26 @@ def best(name: str, tasks: Tasks, alphas: np.ndarray, limit: float, wanted: floa
     return seconds, gap, tol
 
 
+def figures(name: str, tasks: Tasks, alphas: np.ndarray, args: argparse.Namespace) -> tuple[float, ...] | None:
+    """What `best` says; None where a path needs too long."""
+    try:
+        return best(name, tasks, alphas, args.limit, args.gap)
+    except TooLongError:
+        return None
+
+
+def elsewhere(python: str, problem: str, name: str, args: argparse.Namespace) -> tuple[float, float, float]:
+    """The same, found by another interpreter."""
+    words = ["--problems", problem, "--packages", name, "--lams", args.lams, "--limit", args.limit, "--gap", args.gap]
+    found = subprocess.run([python, __file__, *map(str, words), "--json"], capture_output=True, text=True, check=False)
+    if found.returncode or not found.stdout:
+        raise ImportError(found.stderr)
+    answer = json.loads(found.stdout)
+    if answer is None:
+        raise TooLongError
+    return tuple(answer)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=["landmine-like", "hiv_pi", "wide"])
@@ -215,16 +255,26 @@ def main() -> None:
     parser.add_argument("--lams", type=int, default=50)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for a path")
     parser.add_argument("--gap", type=float, default=1e-8)
+    parser.add_argument("--python", nargs="*", default=[], help="packages of other interpreters: NAME=PATH")
+    parser.add_argument("--json", action="store_true", help="only the figures of one package on one problem")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
+    others = dict(one.split("=", 1) for one in args.python)
     for problem in args.problems:
         tasks = PROBLEMS[problem]()
+        GIVEN.clear()
         alphas = largest(*tasks) * np.geomspace(1.0, 1e-2, args.lams)
+        if args.json:
+            print(json.dumps(figures(args.packages[0], tasks, alphas, args)))
+            return
         print(f"\n{problem}: m={len(tasks[0])} n={len(tasks[1][0])} d={tasks[0][0].shape[1]}")
         ours = None
         for name in args.packages:
             try:
-                seconds, gap, tol = best(name, tasks, alphas, args.limit, args.gap)
+                if name in others:
+                    seconds, gap, tol = elsewhere(others[name], problem, name, args)
+                else:
+                    seconds, gap, tol = best(name, tasks, alphas, args.limit, args.gap)
             except ImportError:
                 continue
             except TooLongError:

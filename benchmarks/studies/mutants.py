@@ -2,7 +2,7 @@
 
     nox -s mutants                                                # 300 of them, hours
     nox -s mutants -- --count 40 --room stages --room penalties   # what is wanted
-    nox -s mutants -- --near                                      # faster: who survives waits for the next run
+    nox -s mutants -- --near                                      # faster: no more than the tests that reach the fault
     nox -s mutants -- --again survived                            # those of earlier runs that no test noticed
 
 Mutants are cosmic-ray's (another operator, another number, `not`, `break` for `continue`, no decorator); what fails at once
@@ -27,7 +27,6 @@ import multiprocessing
 import os
 import py_compile
 import random
-import resource
 import shutil
 import subprocess
 import sys
@@ -44,7 +43,15 @@ SOURCE = Path("src/msmtfl")
 OBJECTIVE = [
     f"tests/objective/test_{name}.py"
     for name in (
-        *("penalties_by_hand", "certificates", "ridge_certificates", "norms", "penalties", "not_certified"),
+        *(
+            "penalties_by_hand",
+            "certificates_by_hand",
+            "certificates",
+            "ridge_certificates",
+            "norms",
+            "penalties",
+            "not_certified",
+        ),
         "partial_likelihood",
     )
 ]
@@ -56,6 +63,7 @@ ROOMS = {  # sources, and the tests that are about them: those first that are fa
             "tests/objective/test_shared_moves.py",
             *(f"tests/solvers/test_{name}.py" for name in ("coupled_rows", "losses", "coupled_losses")),
             "tests/estimators/test_bounds.py",
+            "tests/estimators/test_groups.py",
         ],
     ),
     "stages": (
@@ -83,6 +91,8 @@ ROOMS = {  # sources, and the tests that are about them: those first that are fa
                 for name in ("scores_by_hand", "fold_choice", "cross_validation", "early_stopping")
             ),
             "tests/estimators/test_estimators.py",
+            "tests/estimators/test_intervals.py",
+            "tests/estimators/test_survival.py",
         ],
     ),
     "penalties": (
@@ -96,6 +106,7 @@ ROOMS = {  # sources, and the tests that are about them: those first that are fa
             "tests/solvers/test_coupled_rows.py",
             "tests/estimators/test_shared.py",
             "tests/solvers/test_coupled_losses.py",
+            "tests/estimators/test_groups.py",
         ],
     ),
     "model_files": (
@@ -262,6 +273,8 @@ class Watcher:
 
 def in_a_fork(root: Path, folder: Path, tests: list[str], seconds: float, watched: list[Path], notes: Path) -> None:
     """Run the tests with the source of the folder, and end as pytest does; note which of them reach the lines of files."""
+    import resource  # not there on Windows, where nothing forks either
+
     os.setpgid(0, 0)  # what the tests start ends with them
     for stream in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
@@ -360,6 +373,8 @@ def main(arguments: list[str] | None = None) -> Counter[str]:
     )
     parser.add_argument("--near", action="store_true", help="ask the tests that reach a fault, not yet the others")
     chosen = parser.parse_args(arguments)
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        raise SystemExit("mutants are tried in forked processes, which this system (Windows?) has not.")
     rooms = chosen.room or list(ROOMS)
     end = time.monotonic() + 60 * chosen.minutes
     results = ROOT / RESULTS

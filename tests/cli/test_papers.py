@@ -35,7 +35,7 @@ def run(*arguments):
 
 def test_a_table_on_stdout_says_the_target_and_holds_the_coefficients(folder):
     text = run("table", folder / "m.msmtfl").stdout
-    assert "for score in 3 tasks (120 samples)" in text
+    assert "for score in 3 towns (120 samples)" in text
     assert next(line for line in text.splitlines() if line.startswith("feature")).split()[1:] == ["T1", "T2", "T10"]
     read = list(csv.DictReader(io.StringIO(run("table", folder / "m.msmtfl", "--format", "csv").stdout)))
     model = load_model(folder / "m.msmtfl")

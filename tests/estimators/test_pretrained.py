@@ -416,3 +416,21 @@ def test_searches_of_shared_intercepts(tmp_path):
         before = model.coef_.copy()
         model.add_task(X[task == 1], y[task == 1], "new")
         np.testing.assert_array_equal(model.coef_[:4], before)
+
+
+def test_first_steps_of_folds_that_need_their_rows(monkeypatch):
+    """Folds by subtraction have the same first step where solvers look at rows: several minimisers, all solved carefully."""
+    from msmtfl._paths import stage_paths
+    from msmtfl._paths.families import pretraining
+
+    X, y, task = sample(m=3, n=8, d=40)
+    X[:, 20:] = X[:, :20]  # features that are the same
+    plain = PretrainedMTLCV(cv=2, lams=6).fit(X, y, task=task)
+    monkeypatch.setattr(pretraining, "may_form", lambda designs, budget: False)  # every fold from its rows
+    rows = PretrainedMTLCV(cv=2, lams=6).fit(X, y, task=task)
+    np.testing.assert_allclose(plain.predict(X, task=task), rows.predict(X, task=task), atol=1e-7)
+    monkeypatch.undo()
+    monkeypatch.setattr(stage_paths, "_doubtful", lambda surface, problem: True)
+    careful = PretrainedMTLCV(cv=2, lams=6).fit(X, y, task=task)
+    assert (careful.lam_, careful.alpha_, careful.lam_common_) == (rows.lam_, rows.alpha_, rows.lam_common_)
+    np.testing.assert_allclose(careful.predict(X, task=task), rows.predict(X, task=task), atol=1e-7)

@@ -334,6 +334,7 @@ def test_places_where_nothing_is_learned():
 def test_levels_have_features_of_their_own(levels, message):
     features = np.array(["c=a", "c=b", "x"])
     reading._check_categories({"c": ["a", "b"]}, features)
+    reading._check_categories({"c": ["a", "b"]}, features[:2])  # all features may be levels
     with refused(message):
         reading._check_categories(levels, features)
 
@@ -344,6 +345,7 @@ def test_levels_have_features_of_their_own(levels, message):
 @pytest.mark.parametrize(
     ("size", "used", "stored"),
     [
+        (INLINE - 1, 0, "array"),
         (INLINE, 0, "array"),  # small ones are readable as they are
         (INLINE + 1, 0, "sparse"),
         (66, 43, "sparse"),  # 12 bytes for each place and value, 8 for a value: two thirds are as large
@@ -392,7 +394,17 @@ def boxed(value):
 
 
 @pytest.mark.parametrize(
-    "value", [boxed(np.ones(2)), {"a b": 1}, {1: 2}, object(), 1j, np.ones(1, complex), np.array([None]), {"a": {1}}]
+    "value",
+    [
+        boxed(np.ones(2)),
+        {"a b": 1},
+        {1: 2},
+        object(),
+        1j,
+        np.ones(1, complex),
+        np.array([None]),
+        {"a": {1}},
+    ],
 )
 def test_values_that_no_file_can_hold(value):
     with pytest.raises(UnstorableError, match=r"^x"):
@@ -400,6 +412,20 @@ def test_values_that_no_file_can_hold(value):
     nodes, others = storable(Writer(None), {"good": 1, "bad": value}, "x")
     assert nodes == {"good": 1}
     assert others == {"bad": repr(value)}
+
+
+def test_arrays_of_arrays_are_of_one_kind_and_hold_no_objects():
+    def of(*values):
+        out = np.empty(len(values), dtype=object)
+        for place, value in enumerate(values):
+            out[place] = value
+        return out
+
+    assert list(Writer(None).value(of(np.ones(2), np.zeros(2)), "x")) == ["cells"]
+    words = np.array(["a", "b"], dtype=object)
+    for different in (of(words, words), of(np.ones(2), np.ones(3)), of(np.ones(2), np.ones(2, dtype=int))):
+        with pytest.raises(UnstorableError, match=r"^x: arrays that differ$"):
+            Writer(None).value(different, "x")
 
 
 def test_what_could_be_stored_of_a_value_that_cannot_is_not_in_the_file():
@@ -431,6 +457,13 @@ def test_what_fits_in_a_line_stands_in_one(length, lines):
     assert as_json({"a": [1, 2, 3]}) == b'{"a": [1, 2, 3]}\n'
     assert as_json({"a": list(range(100))}).count(b"\n") == 3
     assert as_json({}) == b"{}\n"
+
+
+def test_parts_stand_two_characters_further_in_than_what_holds_them():
+    rows = [{"b": ["c" * 30, {"d": "e" * 100}]}] * 2
+    text = as_json({"a": rows}).decode()
+    assert json.loads(text) == {"a": rows}
+    assert text == json.dumps({"a": rows}, indent=2) + "\n"
 
 
 @pytest.mark.parametrize("place", [-1, None])

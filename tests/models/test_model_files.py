@@ -188,6 +188,8 @@ def test_what_a_file_is_is_seen_from_its_content(tmp_path):
     save_model(fitted(LassoMTL), tmp_path / "a.json")
     (tmp_path / "a.json").rename(tmp_path / "a.model")
     assert_same(load_model(str(tmp_path / "a.model")), fitted(LassoMTL))
+    (tmp_path / "b.json").write_bytes(b"\n  " + (tmp_path / "a.model").read_bytes())  # JSON may begin with spaces
+    assert_same(load_model(tmp_path / "b.json"), fitted(LassoMTL))
 
 
 def with_coefficients(*coefs):

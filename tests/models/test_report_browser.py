@@ -5,6 +5,7 @@ import io
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
@@ -343,6 +344,21 @@ def test_print_shows_still_pictures_on_white(report, visit):
         assert page.locator(f"{hidden}:visible").count() == 0
     assert brightness(page, "body") > 250
     assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="pdftotext is not on this machine")
+def test_in_print_every_page_of_a_long_table_has_its_column_heads(visit, tmp_path):
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((1200, 4)), np.array([f"place {k}" for k in range(120)]).repeat(10)
+    model = LassoMTL(0.01).fit(X, X[:, 0] + rng.standard_normal(1200), task=task)
+    write_report(model, tmp_path / "page.html")
+    visit(tmp_path / "page.html").pdf(path=tmp_path / "page.pdf", format="A4")
+    subprocess.run(["pdftotext", "-layout", "page.pdf", "page.txt"], cwd=tmp_path, check=True)
+    pages = (tmp_path / "page.txt").read_text(encoding="utf-8").split("\f")
+    listed = [page for page in pages if re.search(r"^place \d+ +10 ", page, re.MULTILINE)]
+    assert len(listed) > 1
+    for page in listed:
+        assert "Rows" in page
 
 
 @pytest.mark.parametrize("width", [320, 390, 1400])

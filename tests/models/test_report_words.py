@@ -22,6 +22,7 @@ from msmtfl import (
     split_intervals,
 )
 from msmtfl._estimators.families import known_families
+from msmtfl._estimators.words.subject import Subject, subject_of
 from msmtfl._runtime.drawing import new_figure
 from msmtfl.baselines import PooledLassoCV, PooledRidgeCV, RidgePerTaskCV
 from msmtfl.model_files import load_model, save_model
@@ -33,7 +34,6 @@ from msmtfl.report.answer import answer, direction, effect, told
 from msmtfl.report.known import performance
 from msmtfl.report.known.facts import ModelFacts
 from msmtfl.report.known.samples import read_samples
-from msmtfl.report.known.subject import Subject, subject_of
 from msmtfl.report.known.sureness import cheap_intervals, sureness_of
 from msmtfl.report.pictures import Picture
 from msmtfl.report.words import number

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from msmtfl._objective.coupled.common_penalty import SharedNorm
+from msmtfl._objective.box import Box
+from msmtfl._objective.coupled.common_penalty import CappedDeviations, SharedBlocks, SharedNorm
+from msmtfl._objective.coupled.groups import BoundedGroups, Groups
 from msmtfl._objective.coupled.row_norms import DirtyNorm, GroupNorm
 from msmtfl._objective.penalties import ConcaveRows, Dirty
 
@@ -130,3 +132,70 @@ def test_whether_a_common_value_is_the_smallest_is_known_without_sorting():
         for one in (True, False):
             seen[one] += int((lowest == one).sum())
     assert min(seen.values()) > 100
+
+
+# ------------------------------------------------------------------ of groups
+
+
+GROUPS = Groups(np.array([0, 1, 0, 1]), ("a", "b"))
+
+
+def parts_of_groups(M):
+    """(2, ...): l2 norms over the features of each group."""
+    return np.stack([np.linalg.norm(M[[0, 2]], axis=0), np.linalg.norm(M[[1, 3]], axis=0)])
+
+
+def test_norms_of_a_common_part_of_groups_and_their_duals():
+    rng = np.random.default_rng(7)
+    a, c, f = np.array([1.0, 0.5, 2.0, 0.0]), np.array([0.5, 2.0, 1.0, 0.0]), rng.uniform(0.5, 2.0, (4, 3))
+    W, b = rng.standard_normal((4, 3)), np.array([0.3, 0.0, -1.0, 0.7])
+    norm = SharedBlocks(a, c, f, GROUPS, np.zeros(4)).at(b)
+    A = a[:, None] * f
+    expected = parts_of_groups(c * b) + parts_of_groups(A * (W - b[:, None])).sum(axis=1)
+    np.testing.assert_allclose(norm.values(W), expected)
+    # the dual: a task's deviations see its own gradients, the common part their sum; what has no weight is free of both
+    G = rng.standard_normal((4, 3))
+    weighed = np.where(A > 0.0, G, 0.0)
+    own = np.divide(weighed, A, out=np.zeros_like(G), where=A > 0.0)
+    shared = np.divide(weighed.sum(axis=1), c, out=np.zeros(4), where=c > 0.0)
+    expected = np.maximum(parts_of_groups(own).max(axis=1), parts_of_groups(shared))
+    np.testing.assert_allclose(norm.dual(G), expected)
+    for _ in range(200):  # no product is larger than norm times dual norm
+        V, common = rng.standard_normal((4, 3)), rng.standard_normal(4)
+        V[3] = common[3] = 0.0
+        assert (G * (V + common[:, None])).sum() <= norm.at(common).values(V + common[:, None]) @ expected + 1e-12
+
+
+def test_groups_of_several_parts_stand_beside_each_other():
+    twice = Groups(GROUPS.of, GROUPS.names, (True, False)).tiled(2)
+    assert twice.of.tolist() == [0, 1, 0, 1, 2, 3, 2, 3]
+    assert twice.names == ("a", "b", "a", "b")
+    assert twice.one_hot == (True, False, True, False)
+    assert GROUPS.tiled(1) is GROUPS
+
+
+@pytest.mark.parametrize("at_bound", [1, 2])
+def test_bounds_press_groups_by_what_is_left_of_their_conditions(at_bound):
+    """At a minimum g = a^2 w / |(a w)_group| + force, where the force is against the bound that w is at."""
+    a, w = np.array([0.5, 1.0, 0.5, 0.0]), np.array([0.4, 0.0, -0.3, 2.0])
+    low, high = np.full(4, -5.0), np.full(4, 5.0)
+    g = np.array([0.25 * 0.4 / 0.25, 0.6, -0.25 * 0.3 / 0.25, 0.0])  # within the group's ball, no force anywhere
+    if at_bound == 1:  # in use: the gradient would have it larger
+        high[0] = w[0]
+        g[0] += 0.7
+        expected = [-0.7, 0.0, 0.0, 0.0]
+    else:  # without a weight, below
+        low[3] = w[3]
+        g[3] -= 0.2
+        expected = [0.0, 0.0, 0.0, 0.2]
+    forces = BoundedGroups(GROUPS, Box(low, high)).forces(w, a, g)
+    np.testing.assert_allclose(forces, expected, atol=1e-15)
+
+
+def test_rows_with_nothing_in_them_are_not_freed_from_deviations():
+    factors = np.array([[1.0, 1.0], [0.0, np.inf], [np.inf, np.inf], [0.0, 0.0], [1.0, 1.0]])
+    penalty = CappedDeviations(1.0, 1.0, 0.5, factors, np.ones(5))
+    W = np.array([[3.0, -3.0], [9.0, 0.0], [0.0, 0.0], [4.0, 4.0], [0.1, 0.1]])
+    P = np.concatenate([np.zeros(5), W.T.ravel()])[:, None]
+    assert penalty.free_rows(penalty.pattern(P)).tolist() == [0]
+    assert penalty.free_rows(np.array([[0, 1, 2, 3], [0.0] * 4])).tolist() == [0]

@@ -1,6 +1,6 @@
 """What stages hand on: which solution is kept, what is proven of it, who is told. Solvers and certificates are stand-ins."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import FrozenInstanceError, dataclass, field, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -112,6 +112,12 @@ def test_stages_are_what_their_solver_returns():
     np.testing.assert_array_equal(solver.last[0][:, 0], [0.0, 0.5, 0.0, 0.5])
     assert solver.last[1] is found.stages[-1].coef
     assert told.heard == ["begin", "end"] * 3 + ["over"]
+
+
+def test_a_stage_cannot_be_changed_afterwards():
+    (stage,) = run_stages(ConcaveRows(0.1, np.inf, np.ones((D, M))), Scripted([np.ones((M, D))])).stages
+    with pytest.raises(FrozenInstanceError):
+        stage.dual_gap = 0.0
 
 
 def test_stages_may_begin_elsewhere():
@@ -229,6 +235,15 @@ def test_a_task_that_is_not_certified_is_repaired_unless_rounds_are_over(gaps, s
     assert told.heard == ["task"] * M
 
 
+def test_a_task_that_is_certified_is_not_repaired(gaps):
+    W = np.ones((M, D))
+    gaps.update({1.0: SMALL, 2.0: 0.0})
+    lassos = Lassos(W, 2.0 * W)
+    found, _ = lasso_stages.certified(lassos, W.copy(), W, W, Told())
+    assert (found == 1.0).all()
+    assert lassos.repaired == []
+
+
 def test_a_repair_that_is_no_better_is_not_kept(gaps):
     W = np.ones((M, D))
     gaps.update({1.0: 3.0 * GAP, 2.0: 3.0 * GAP})
@@ -239,7 +254,7 @@ def test_a_repair_that_is_no_better_is_not_kept(gaps):
 class Warned:
     """In the place of `Separation`."""
 
-    def __init__(self, data):
+    def __init__(self, data, way_out=""):
         self.data, self.told = data, []
 
     def warn(self, features):
@@ -368,10 +383,11 @@ class Common:
 
     def repair(self, P, a, reference):
         self.repaired += 1
+        self.repaired_from = P.copy(), a, reference
         return np.full(STACKED.d, self.better)
 
 
-GAPS = {1.0: LARGE, 2.0: SMALL, 3.0: 2.0 * LARGE, 4.0: GAP, 5.0: 0.99 * LARGE}
+GAPS = {1.0: LARGE, 2.0: SMALL, 3.0: 2.0 * LARGE, 4.0: GAP, 5.0: 0.99 * LARGE, 6.0: 0.5 * GAP}
 WEIGHTS = SimpleNamespace(weights=lambda: np.arange(float(STACKED.d)), at=lambda P: WEIGHTS)
 CASES = [  # solved to, repaired to, whether rounds were enough, kept, whether a repair is tried
     (1.0, 2.0, True, 2.0, 1),
@@ -380,6 +396,7 @@ CASES = [  # solved to, repaired to, whether rounds were enough, kept, whether a
     (1.0, 1.0, True, 1.0, 1),
     (1.0, 2.0, False, 1.0, 0),
     (4.0, 2.0, True, 4.0, 0),
+    (6.0, 2.0, True, 6.0, 0),
 ]
 
 
@@ -406,6 +423,9 @@ def test_a_common_part_is_repaired_where_that_is_better(coupled, ridged, first, 
     assert (outcome.dual_gap, outcome.kkt, outcome.n_iter, outcome.finished) == (GAPS[kept], kept, 21, finished)
     assert lassos.repaired == tried
     a, reference, max_iter = lassos.asked
+    if tried:  # from what was found, with the same weights and the same point that the answer is to be near to
+        for one, other in zip(lassos.repaired_from, (np.full(STACKED.d, first), a, last[0]), strict=True):
+            np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(a, 0.5 * M * np.arange(STACKED.d))
     np.testing.assert_array_equal(reference, last[0])
     assert max_iter == 44
@@ -458,7 +478,7 @@ def test_stages_of_pooling(coupled, classes):
     m = M * classes
     b, V = np.arange(float(classes * D)).reshape(classes, D), np.arange(float(m * D)).reshape(m, D) + 100.0
     parts = [SimpleNamespace(d=D, n=5, loss=lambda w, k=k: k * float(w.sum())) for k in range(1, m + 1)]
-    problem, seen = SimpleNamespace(designs=parts, classes=classes), []
+    problem, seen = SimpleNamespace(designs=parts, classes=classes, data="data"), []
     pooling = SimpleNamespace(
         problem=problem,
         steps=6,
@@ -503,7 +523,7 @@ def test_stages_of_points(coupled):
         seen.append((designs, P))
         return Proof(gap=0.25, kkt=P[0, 0], unique=False, dependent=("x",), doubt="why")
 
-    problem = SimpleNamespace(designs=parts)
+    problem = SimpleNamespace(designs=parts, data="data")
     found, told = coupled_stages.PointStages(problem, penalty, solver, certify, near="near"), Told()
     assert warm == ["near"]
     coupled_stages.PointStages(problem, penalty, solver, certify)

@@ -228,7 +228,16 @@ SMALLEST = [
         "",
         marks=SLOW,
     ),
-    pytest.param("class_families.py", "--splits 2 --tasks 2 --lams 3 --only landmine", "chosen: ", "", marks=SLOW),
+    pytest.param(
+        "class_families.py", "--splits 2 --tasks 2 --lams 3 --only landmine", "the best line: ", "", marks=SLOW
+    ),
+    pytest.param(
+        "choosing_rules.py",
+        "--data-sets 1 --lams 3 --cv 3 --out FOLDER/rows.jsonl",
+        "| null | 1 | features |",
+        "",
+        marks=SLOW,
+    ),
     pytest.param("landmine.py", "--seeds 2 --tasks 2 --only sparse", "MSMTFLClassifierCV", "", marks=SLOW),
     pytest.param("loss_searches.py", "--tasks 2 --rows 60 --lams 4 --only landmine", "| logistic |", ""),
     pytest.param(

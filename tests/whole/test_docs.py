@@ -80,6 +80,7 @@ def test_docstring_examples(name):
 
 def test_examples_that_need_what_is_not_installed_are_found(monkeypatch):
     parse = doctest.DocTestParser().get_examples
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())  # installed
     assert lacking(parse(">>> import numpy\n>>> from distributed import Client\n")) == []
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert lacking(parse(">>> import numpy\n>>> from distributed import Client\n")) == ["distributed"]

@@ -139,9 +139,8 @@ def test_a_shape_is_one_class(make_model):
     model = make_model(0.1, 1.0, penalty=Exponential(), max_stages=50).fit(X, y, task=task)
     assert model.converged_
     assert model.certificate_.critical <= 1e-6
-    assert [stage.objective for stage in model.stages_] == sorted(
-        (stage.objective for stage in model.stages_), reverse=True
-    )
+    objectives = [stage.objective for stage in model.stages_]
+    assert np.diff(objectives).max() <= 1e-15 * objectives[0]  # what rounding makes of equal ones
 
 
 @pytest.mark.slow

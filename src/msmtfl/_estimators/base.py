@@ -23,6 +23,7 @@ from .._data.tables import (
 )
 from .._data.task_data import TaskData
 from .._data.tasks import check_offset, grouped, read_training
+from .._objective.coupled.groups import Groups
 from .._objective.losses import loss_named
 from .._objective.penalties import Penalty
 from .._objective.problem import NUMERIC, Problem
@@ -36,6 +37,7 @@ from .._solvers.one_level import intercepts_with
 from .._solvers.problems.arguments import check_intercepts
 from .._solvers.problems.make_problem import make_problem, training
 from .._solvers.problems.priors import common_levels
+from .._solvers.problems.read_groups import read_feature_groups
 from .._solvers.stages import ASKED, ONE_STAGE, Solution
 from .._solvers.task_lassos import lassos_for
 from .fitted import (
@@ -59,13 +61,6 @@ NO_BOUNDS = (
     "models take bounds; or leave bounds=None."
 )
 LEVELS = ("common_level_", "level_at_", "level_ridge_")  # attributes of models whose intercepts share
-
-
-NO_GROUPS = (
-    "feature_groups are not known to {}: its coefficients are sums of parts, or have no penalty that leaves any out. "
-    "MSMTFL, LassoMTL, L12MTL, DirtyMTL and SharedMTL (and their searches and classifiers) take groups; or leave "
-    "feature_groups=None."
-)
 
 
 class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
@@ -147,14 +142,19 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             raise ValueError(NO_BOUNDS.format(type(self).__name__))
         return bounds
 
-    _grouped = True  # whether features can enter or leave together
+    def _selects(self) -> bool:
+        """Whether the penalty leaves features out, so that those of a group enter or leave together. Of others groups are
+        names of variables, which reports and sharing maps speak of, and coefficients are the same without."""
+        return True
 
     def _feature_groups(self) -> Any:
-        """The groups that were asked for, if there are any; False where those of categorical columns are none, either."""
-        groups = getattr(self, "feature_groups", None)
-        if groups is not None and not self._grouped:
-            raise ValueError(NO_GROUPS.format(type(self).__name__))
-        return groups if self._grouped else False
+        """The groups that a penalty is to know, if any; False where those of categorical columns are none, either."""
+        return getattr(self, "feature_groups", None) if self._selects() else False
+
+    def _variables(self, problem: Problem) -> Groups | None:
+        """The groups of a problem's features, whether its penalty knows them or not."""
+        given = getattr(self, "feature_groups", None)
+        return problem.groups if self._selects() or given is None else read_feature_groups(given, problem.data)
 
     _can_scale_numbers = False  # whether `standardize` may be "numeric"
 
@@ -260,8 +260,8 @@ class MultiTaskModel(CallbackSupportMixin, BaseEstimator):
             self.baseline_hazard_ = baseline_hazards(problem, W)
         if problem.scales is not None:
             self.scale_ = float(problem.scales[0]) if single else problem.scales
-        if problem.groups is not None:
-            self.feature_groups_ = problem.groups.of_features
+        if (groups := self._variables(problem)) is not None:
+            self.feature_groups_ = groups.of_features
         self.row_norms_ = penalty.row_norms(W.T)
         self.row_slopes_ = solution.row_slopes
         self.feature_importances_ = importances(self)

@@ -197,8 +197,8 @@ def warn_of_task_level(features: Any) -> None:
 
 
 def groups_of(model: Any) -> Groups | None:
-    """The groups of a fitted model's features, if there are any."""
-    names = getattr(model, "feature_groups_", None)
+    """The groups of a fitted model's features that its penalty knows, if there are any."""
+    names = getattr(model, "feature_groups_", None) if model._selects() else None
     return None if names is None else groups_named([str(name) for name in names])
 
 
@@ -246,7 +246,7 @@ def importances(model: Any) -> Floats:
     encoding = of_model(model)
     if encoding is not None:
         ends = np.cumsum(encoding.counts)
-        one = norms[ends - 1] if hasattr(model, "feature_groups_") else np.add.reduceat(norms, ends - encoding.counts)
+        one = norms[ends - 1] if groups_of(model) is not None else np.add.reduceat(norms, ends - encoding.counts)
         norms = np.asarray(one)
     largest = norms.max(initial=0.0)
     for place in sorted(places_of(model._task_position)):

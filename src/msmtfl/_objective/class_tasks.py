@@ -29,11 +29,12 @@ import numpy as np
 
 from .._data.designs import Floats, Ints, rounding
 from .box import Limit, can_fall
+from .escapes import escaping
 from .loss_task import LossTask
-from .losses import Softmax, divergence
+from .losses import divergence
 from .proofs.certificates import AT_ZERO, GAP, at_bound, ridge_slack, violations
 from .proofs.dual_points import Doubt, dependent_below, over_unit
-from .proofs.loss_certificates import INSIDE, LossCertificate, escaping
+from .proofs.loss_certificates import INSIDE, LossCertificate
 
 STEPS = 50  # of a search for levels; it takes less than ten
 ROOM = 4.0  # times the rounding of a gradient: up to such weights the dual point has no room
@@ -129,11 +130,6 @@ def log_sum(F: Floats) -> Floats:
 def softmax_losses(F: Floats, Y: Floats) -> Floats:
     """(rows,)"""
     return np.asarray(log_sum(F - (F * Y).sum(axis=1, keepdims=True))[:, 0])
-
-
-def classes_together(problem: Any) -> bool:
-    """Whether the classes of a task have one loss."""
-    return isinstance(problem.loss, Softmax)
 
 
 def groups_of(designs: Sequence[Any]) -> list[ClassGroup]:

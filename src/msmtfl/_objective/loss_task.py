@@ -162,6 +162,8 @@ class LossTask:
         function of the coefficients of columns X (and the intercept, if there is one)."""
         loss, v, fitted = self.of_loss, self.v, f - self.beside
         if loss.levelled:
-            return DenseRows(X, v * bend, self.centred), fitted - slope / bend
+            # rows whose curvature has underflowed have no weight, and any target does
+            step = np.divide(slope, bend, out=np.zeros_like(slope), where=bend > 0.0)
+            return DenseRows(X, v * bend, self.centred), fitted - step
         both = loss.root(np.column_stack([X, fitted]), v, f, bend)
         return DenseRows(both[:, :-1], None, False), both[:, -1] - loss.target(v, f, slope, bend)

@@ -15,8 +15,8 @@ from .._data.forms.ridged import ridged
 from .._data.two_values import apart
 from .box import Box, Limit, can_fall, of_task
 from .coupled.groups import Groups
-from .losses import Huber, Loss, Squared
-from .proofs.loss_certificates import escaping, escaping_alone
+from .escapes import escaping, escaping_alone
+from .losses import Huber, Loss, Softmax, Squared
 from .survival import Cox, held_out
 from .theta import mean_square
 
@@ -72,6 +72,18 @@ class Problem:
     def classes(self) -> int:
         """How many problems a task has: one, or one for each of several classes, which stand side by side."""
         return int(getattr(self.data, "classes", 1))
+
+    @cached_property
+    def classes_together(self) -> bool:
+        """Whether the classes of a task have one loss."""
+        return isinstance(self.loss, Softmax)
+
+    @cached_property
+    def has_one_level(self) -> bool:
+        """Whether what a task is depends on the coefficients of others: tasks are held at one level, or the classes of a
+        task have one loss."""
+        prior = getattr(self.designs[0], "prior", None)
+        return self.classes_together or (self.intercepts == "common" and prior is not None)
 
     def wide(self, x: Floats) -> Floats:
         """What is known of (features, problems) as (classes * features, tasks): of models in which the tasks of each class
@@ -143,11 +155,11 @@ class Problem:
     def factors(self) -> Floats:
         """(d, m): penalty factors with the units and the sizes of groups in them; a task's lie side by side, as its
         coefficients do."""
-        plain = self._plain_factors
+        plain = self.plain_factors
         return plain if self.groups is None else np.asfortranarray(plain * self.groups.scale[:, None])
 
     @cached_property
-    def _plain_factors(self) -> Floats:
+    def plain_factors(self) -> Floats:
         """(d, m): the same without the sizes of groups."""
         return np.asfortranarray(self.given_factors * self.units.T)
 
@@ -175,7 +187,7 @@ class Problem:
     @cached_property
     def squared_factors(self) -> Floats:
         """(m, d): f^2; 0 where a coefficient is 0 anyway, as it is excluded or its column constant."""
-        f = np.where(np.isfinite(self.factors.T) & self.learnable, self._plain_factors.T, 0.0)
+        f = np.where(np.isfinite(self.factors.T) & self.learnable, self.plain_factors.T, 0.0)
         return np.ascontiguousarray(f**2)
 
     @cached_property

@@ -111,8 +111,6 @@ class Sums:
     """Logarithms of sums of v e^f at linear predictors f, in the order of time."""
 
     rows: Floats  # (n, ...): v e^f itself
-    later: Floats  # (n, ...): from each row on
-    tied: Floats  # (G, ...): over the events of each time
     terms: Floats  # (events, ...): what each term divides by
     before: Floats  # (G + 1, ...): of weight over divisor of all terms before each time, and of all
     hazard: Floats  # (n, ...): the same of the terms in which a row is at risk; of an event the shares of its own time
@@ -177,14 +175,36 @@ class CoxTask(Cox):
         if self._seen is not None and self._seen[0] is f:
             return self._seen[1]
         rows = f[self.order] + _beside(self.log_v, f)
+        out = (self._sums_at_once(rows) if f.ndim == 1 else None) or self._sums_of_logs(rows, f)
+        self._seen = f, out
+        return out
+
+    def _sums_at_once(self, rows: Floats) -> Sums | None:
+        """Those of one f whose exponentials can be summed as they are, which is most of the time; None of others."""
+        top = float(rows.max(initial=-np.inf))
+        if not float(rows.min(initial=np.inf)) >= top - RANGE:
+            return None
+        e = np.exp(rows - top)
+        behind = np.cumsum(e[::-1])[::-1]
+        tied = self._by_time(e[self.events])
+        terms = behind[self.starts][self.group] - self.share * tied[self.group]
+        parts = self.of_term / terms
+        before = np.append(0.0, np.cumsum(self._by_time(parts)))
+        hazard = before[self.at + 1]
+        hazard[self.events] = (before[:-1] + self._by_time(parts * (1.0 - self.share)))[self.group]
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.concatenate([terms, before, hazard]))
+        k, G = len(terms), len(before)
+        return Sums(rows, logs[:k] + top, logs[k : k + G] - top, logs[k + G :] - top)
+
+    def _sums_of_logs(self, rows: Floats, f: Floats) -> Sums:
+        """The same by logarithms."""
         later = _of_sums(rows[::-1])[::-1]
         tied = self._over_times(rows[self.events])
         with np.errstate(invalid="ignore"):
             apart = np.minimum(np.exp(tied - later[self.starts]), 1.0)[self.group]
         terms = later[self.starts][self.group] + np.log1p(-_beside(self.share, f) * apart)
-        out = Sums(rows, later, tied, terms, *self._hazards(terms))
-        self._seen = f, out
-        return out
+        return Sums(rows, terms, *self._hazards(terms))
 
     def _by_time(self, parts: Floats) -> Floats:
         """(G,): sums over the events of a time."""
@@ -435,7 +455,7 @@ def _in_range(f: Floats) -> Floats:
 
 def _beside(x: Floats | np.ndarray, f: Floats) -> Floats:
     """x (n,) in the shape in which it goes with f (n, ...)."""
-    return np.reshape(x, (len(x), *(1,) * (f.ndim - 1)))
+    return x if f.ndim == 1 else np.reshape(x, (len(x), *(1,) * (f.ndim - 1)))
 
 
 def held_out(ties: str, y: Floats, v: Floats, out: np.ndarray, f: Floats) -> Floats:

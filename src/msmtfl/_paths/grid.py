@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -31,7 +32,7 @@ class Grid:
     theta_entries: Floats
     concave: Shape = CAPPED
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int]:
         return self.thetas.shape[0], self.thetas.shape[1]
 

@@ -13,11 +13,11 @@ from scipy import sparse
 
 from .._data.designs import Design, Floats, Ints
 from .._objective.coupled.groups import Groups
+from .._objective.escapes import all_escaped, may_have_escaped
 from .._objective.problem import Problem
 from .._objective.proofs.certificates import AT_ONCE
-from .._objective.proofs.loss_certificates import all_escaped, may_have_escaped
 from .._solvers.degrees import curved, face, rank_of, stiffened, traces
-from .._solvers.one_level import has_one_level, held_at, levels_of
+from .._solvers.one_level import held_at, levels_of
 from .._solvers.stages import INEXACT, LEFT_OUT, REPEATS, SHORT
 
 NO_FACTORS = np.empty((0, 0))
@@ -400,7 +400,7 @@ class Solutions:
         ndarray of shape (solutions,)
             The intercepts; zeros if the model has none.
         """
-        if has_one_level(self._data()):
+        if self._data().has_one_level:
             return np.asarray(self._levels[:, i % self._levels.shape[1]])
         return np.asarray(self._data().designs[i].intercepts(self.of_task(i)))
 
@@ -421,14 +421,14 @@ class Solutions:
         ndarray of shape (some,)
             The intercepts; zeros if the model has none.
         """
-        if has_one_level(self._data()):
+        if self._data().has_one_level:
             return self.intercepts_of(i)[places]
         return np.asarray(self._data().designs[i].intercepts(coefs))
 
     def _at_level(self, place: int) -> AbstractContextManager[None]:
         """With tasks held at the intercept of a solution, if they have one in common."""
         problem = self._data()
-        if not has_one_level(problem):
+        if not problem.has_one_level:
             return nullcontext()
         return held_at(problem, self._levels[place], self.coefs([place])[0])
 
@@ -441,7 +441,7 @@ class Solutions:
     def losses(self) -> Floats:
         """The sum of squared residuals of every task in every solution, (solutions, m)."""
         designs = self._data().designs
-        if has_one_level(self._data()):
+        if self._data().has_one_level:
             return np.array([self._losses_at(place) for place in range(self.count)])
         return np.array([losses_of(design, self.of_task(i)) for i, design in enumerate(designs)]).T
 
@@ -504,7 +504,8 @@ class StagedSolutions(Solutions):
 
     @property
     def settled(self) -> np.ndarray:
-        return ~np.isin(self.ended, SHORT)
+        short = frozenset(SHORT)
+        return np.array([reason not in short for reason in self.ended.flat], dtype=bool).reshape(self.ended.shape)
 
     @cached_property
     def n_stages(self) -> Ints:

@@ -22,7 +22,6 @@ from .._solvers.lassos.nonunique import DOUBT, suspicions
 from .._solvers.lassos.proximal_newton import LossLassos
 from .._solvers.lassos.task_solver import Caches
 from .._solvers.lassos.weighted_lasso import Lassos
-from .._solvers.one_level import has_one_level
 from .._solvers.stages import CROWDED, CYCLES, REPEATS, SEPARATED, UNFINISHED, limit
 from .._solvers.task_lassos import lassos_for
 from .grid import Grid
@@ -58,7 +57,7 @@ class StagePaths:
         careful: bool = False,
     ):
         self.problem, self.grid, self.max_stages, self.tol, self.max_iter = problem, grid, max_stages, tol, max_iter
-        self.one_level = has_one_level(problem)  # the tasks' state: only one at a time may move it
+        self.one_level = problem.has_one_level  # the tasks' state: only one at a time may move it
         self.n_jobs = None if self.one_level else n_jobs
         self.grams, self.tick, self.stop = grams, tick, stop
         self.order = np.argsort(-grid.lams, kind="stable").tolist()
@@ -214,6 +213,7 @@ class LocalStages(GridStages):
         super().__init__(problem, grid, max_stages, all_entries)
         self.make, self.max_iter = make, max_iter
         self.tours, self.go_on = grid.tours(), go_on(careful)
+        self.compiled = grid.concave is CAPPED and not problem.has_one_level and problem.groups is None
         words = {"REPEATS": REPEATS, "CYCLES": CYCLES, "LIMIT": limit(max_stages)}
         words |= {"CROWDED": CROWDED, "UNFINISHED": UNFINISHED}
         self.reasons = {number: words[name] for name, number in ENDS.items()}
@@ -269,8 +269,7 @@ class LocalStages(GridStages):
         np.multiply(lam, self.problem.stage_weights, out=self.weights)
         if self.problem.unit_ridge is not None and self.max_stages > 1:
             self.lassos.at(lam)
-        compiled = self.grid.concave is CAPPED and not has_one_level(self.problem) and self.problem.groups is None
-        yield from self._follow(k, tour) if compiled else self._ask(k, tour)
+        yield from self._follow(k, tour) if self.compiled else self._ask(k, tour)
 
     def _ask(self, k: int, tour: list[int]) -> Iterator[bool]:
         """Point by point; only where nothing can be lacking."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._data.designs import Floats, Ints
-from .._objective.class_tasks import certify_held, classes_together
+from .._objective.class_tasks import certify_held
 from .._objective.coupled.groups import Groups
 from .._objective.penalties import ConcaveRows
 from .._objective.problem import Problem
@@ -24,7 +24,7 @@ from .._objective.shapes import Shape
 from .._runtime.progress import one_blas_thread
 from .._solvers.degrees import FIXED, of_one_task
 from .._solvers.largest_lam import largest_lam
-from .._solvers.one_level import has_one_level, with_free_level
+from .._solvers.one_level import with_free_level
 from .._solvers.stages import in_words
 from .solutions import NO_FACTORS, StagedSolutions, TaskCoefs, _over
 
@@ -313,7 +313,7 @@ class Surface(StagedSolutions):
             parts = [certify_lassos(problem, i, W, A, memo, lams) for W, A, lams in self.lassos_of(i, places)]
             return [proof for part in parts for proof in part]
 
-        if has_one_level(problem):
+        if problem.has_one_level:
             found = [self._proof_at(place, certify) for place in every.tolist()]
             return np.array([gap for gap, _ in found]), np.array([unique for _, unique in found], dtype=bool)
         proofs = [certify(i, every) for i in range(problem.m)]
@@ -323,7 +323,7 @@ class Surface(StagedSolutions):
     def _proof_at(self, place: int, certify: Callable[[int, Ints], list[TaskCertificate]]) -> tuple[float, bool]:
         problem = self._data()
         with self._at_level(place):
-            if classes_together(problem):
+            if problem.classes_together:
                 parts = [next(iter(self.lassos_of(i, np.array([place])))) for i in range(problem.m)]
                 W, A = (np.concatenate([part[which] for part in parts]) for which in (0, 1))
                 proofs: list[Any] = certify_held(problem, W, A, float(parts[0][2][0]))

@@ -21,6 +21,7 @@ from .._objective.proofs.certificates import (
     largest_violation,
 )
 from .._objective.proofs.class_proofs import certify_common_ridges, certify_pooled, certify_shared, shared_violation
+from .._objective.proofs.dual_points import Doubt
 from .._objective.proofs.pressed import pressed
 from .._objective.proofs.row_certificates import certify_rows, row_violation
 from .._runtime.progress import Listener
@@ -185,7 +186,13 @@ class RidgedCommonStages(CommonStages):
         owner, feature = np.divmod(proof.dependent, stacked.width)
         of_tasks = tuple(np.unique(feature[(owner == 0) | (owner == i + 1)]) for i in range(stacked.m))
         gap, finished = proof.relative_gap, self.lassos.finished
-        return Outcome(P[None], rounds, finished, gap, proof.kkt, proof.unique, of_tasks, proof.doubt)
+        doubt = None if proof.doubt is None else self._of_features(proof.doubt)
+        return Outcome(P[None], rounds, finished, gap, proof.kkt, proof.unique, of_tasks, doubt)
+
+    def _of_features(self, doubt: Doubt) -> Doubt:
+        """A doubt about entries of (b, V) as one about features, of the first task whose deviations it names."""
+        owner, feature = np.divmod(doubt.features, self.lassos.stacked.width)
+        return replace(doubt, features=np.unique(feature), task=max(int(owner.max(initial=1, where=owner > 0)) - 1, 0))
 
     def violation(self, weights: SharedNorm, P: Floats) -> float:
         return largest_violation(self.designs, P, self.scale * weights.weights()[None])
@@ -207,8 +214,9 @@ class RidgedLossStages(RidgedCommonStages):
         proof = self._ridges(weights, P)
         for _ in stacked.parts:
             listener.task_done()
+        self.separation.warn({i: proof.dependent[i] for i in proof.escapes})
         outcome = Outcome(P[None], rounds, self.lassos.finished, proof.gap, proof.kkt, proof.unique, proof.dependent)
-        return replace(outcome, doubt=proof.doubt)
+        return replace(outcome, doubt=proof.doubt, endless=bool(proof.escapes))
 
 
 class PoolingStages:
@@ -217,6 +225,7 @@ class PoolingStages:
     def __init__(self, pooling: PoolingSolver):
         self.pooling, self.grams = pooling, pooling
         self.designs = [AllTasks(pooling.problem.designs, pooling.problem.classes)]
+        self.separation = Separation(pooling.problem.data, "Give k_common > 0")
 
     def _proving(self) -> list[Any]:
         designs: list[Any] = pressed(self.pooling.problem, forces_at(self.pooling)).designs
@@ -231,9 +240,11 @@ class PoolingStages:
         gap, apart = with_free_level(problem, proof.gap, W)
         for _ in V:
             listener.task_done()
+        self.separation.warn({i: proof.dependent[i] for i in proof.escapes})
         steps, finished = self.pooling.steps, self.pooling.finished
         kkt = max(proof.kkt, apart)
-        return Outcome(P[None], steps, finished, gap, kkt, proof.unique, proof.dependent, proof.doubt)
+        known = proof.unique, proof.dependent, proof.doubt, bool(proof.escapes)
+        return Outcome(P[None], steps, finished, gap, kkt, *known)
 
     def violation(self, weights: PoolingRidge, P: Floats) -> float:
         return certify_pooled(self._proving(), P[0], weights, self.pooling.problem.classes).kkt
@@ -242,7 +253,7 @@ class PoolingStages:
 class AllTasks:
     """The loss of all tasks at b and V, every sample counting the same."""
 
-    def __init__(self, parts: Sequence[Design], classes: int = 1):
+    def __init__(self, parts: Sequence[Design], classes: int):
         self.parts, self.classes, self.d = parts, classes, (len(parts) + classes) * parts[0].d
         self.n = sum(part.n for part in parts)
 
@@ -259,6 +270,7 @@ class PointStages:
     def __init__(self, problem: Problem, penalty: Any, solver: Any, certify: Certify, near: Floats | None = None):
         self.problem, self.solver, self.certify, self.grams = problem, solver, certify, None
         self.designs = [CountedTasks(problem.designs, penalty)]
+        self.separation = Separation(problem.data, "Give lam_common > 0")
         if near is not None:
             solver.warm(near)
 
@@ -273,8 +285,10 @@ class PointStages:
         P, proof = rather_zero(P, proof, lambda P: self.certify(designs, P, weights))
         for _ in designs:
             listener.task_done()
+        self.separation.warn({i: proof.dependent[i] for i in proof.escapes})
         finished, flat = self.solver.finished, P.reshape(1, -1)
-        return Outcome(flat, steps, finished, proof.gap, proof.kkt, proof.unique, proof.dependent, proof.doubt)
+        known = proof.unique, proof.dependent, proof.doubt, bool(proof.escapes)
+        return Outcome(flat, steps, finished, proof.gap, proof.kkt, *known)
 
     def violation(self, weights: Any, P: Floats) -> float:
         return self.certify(self._proving(), P[0].reshape(weights.height, -1), weights).kkt

@@ -7,7 +7,7 @@ import numpy as np
 from .._data.designs import Floats, stage_scale
 from .._objective.box import outward, outwards
 from .._objective.problem import Problem
-from .one_level import has_one_level, held_at, levels_of
+from .one_level import held_at, levels_of
 from .task_lassos import lassos_for
 
 LAM_SHARE = 0.1  # lam=None is this share of lam_max
@@ -22,7 +22,7 @@ def first_gradient(problem: Problem) -> Floats:
     """(m, d): 2 / (m n_i) x_j'r_i, r_i the residual of the fit of the entries that are never penalised; 0 in those. (Where
     the loss is not squared, its slope takes the place of the residual.) What only presses coefficients to a bound of 0 does
     not count."""
-    if not has_one_level(problem):
+    if not problem.has_one_level:
         return _first_gradient(problem, _of_free(problem))
     zeros = np.zeros((problem.m, problem.d))
     with held_at(problem, levels_of(problem, zeros), zeros):

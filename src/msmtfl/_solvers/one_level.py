@@ -25,7 +25,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from .._data.designs import CONSTANT_SHARE, Design, Floats
-from .._objective.class_tasks import classes_together, hold
+from .._objective.class_tasks import hold
 from .._objective.losses import Huber, best_level
 from .._objective.problem import Problem
 from .._runtime.progress import Listener
@@ -99,7 +99,7 @@ def _linear(designs: Sequence[Any]) -> bool:
 def with_free_level(problem: Problem, gap: float, W: Floats) -> tuple[float, float]:
     """The relative gap of W (m, d) where tasks have one level in common, from that of the problem held at the level where
     they are, and the share of the level in it."""
-    if classes_together(problem) or not has_one_level(problem):
+    if problem.classes_together or not problem.has_one_level:
         return gap, 0.0
     K, designs = getattr(problem.data, "classes", 1), problem.designs
     held, best, apart, alike = 0.0, 0.0, 0.0, problem.samples_alike
@@ -114,7 +114,8 @@ def with_free_level(problem: Problem, gap: float, W: Floats) -> tuple[float, flo
         apart += (abs(slope_of(of_class, W[c::K], alike)) + hidden) * reach
     if not (best > 0.0 and np.isfinite(held)):
         return (gap, 0.0) if held == 0.0 else (float("inf"), float("inf"))
-    return float(gap * (held / best) + apart / best), float(apart / best)
+    found, share = float(gap * (held / best) + apart / best), float(apart / best)
+    return (found, share) if found >= 0.0 else (float("inf"), float("inf"))
 
 
 def _unit_at(designs: Sequence[Any], level: float, samples_alike: bool) -> float:
@@ -222,15 +223,6 @@ def _move(designs: Sequence[Any], level: float) -> None:
         design.move(level)
 
 
-def has_one_level(problem: Problem) -> bool:
-    """Whether what a task is depends on the coefficients of others: tasks are held at one level, or the classes of a task
-    have one loss."""
-    if classes_together(problem):
-        return True
-    prior = getattr(problem.designs[0], "prior", None)
-    return problem.intercepts == "common" and prior is not None
-
-
 def held_levels(problem: Problem) -> Floats:
     """(classes,): the levels that tasks with one in common are held at."""
     designs: Sequence[Any] = problem.designs
@@ -240,7 +232,7 @@ def held_levels(problem: Problem) -> Floats:
 def levels_of(problem: Problem, W: Floats) -> Floats:
     """(classes,): the levels that suit coefficients (m, d) best; of classes with one loss their intercepts (m,). Tasks are
     left as they are, but such classes are held there."""
-    if classes_together(problem):
+    if problem.classes_together:
         hold(problem, W)
         found = np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
         by_task = found.reshape(-1, problem.data.classes)
@@ -252,7 +244,7 @@ def levels_of(problem: Problem, W: Floats) -> Floats:
 def hold_best(problem: Problem, W: Floats) -> None:
     """Hold tasks that have one level in common at the one that suits coefficients (m, d) best, where these were found by
     other means."""
-    if has_one_level(problem):
+    if problem.has_one_level:
         for c, level in enumerate(levels := levels_of(problem, W)):
             _move(problem.designs[c :: len(levels)], float(level))
 
@@ -260,7 +252,7 @@ def hold_best(problem: Problem, W: Floats) -> None:
 def intercepts_with(problem: Problem, W: Floats) -> Floats:
     """(m,): the intercepts that go with coefficients (m, d), at the levels that tasks are held at if they have one in
     common."""
-    if classes_together(problem):
+    if problem.classes_together:
         return levels_of(problem, W)
     return np.array([design.intercepts(w[None])[0] for design, w in zip(problem.designs, W, strict=True)])
 
@@ -287,7 +279,7 @@ def _level_of(designs: Sequence[Any], W: Floats, samples_alike: bool) -> float:
 def held_at(problem: Problem, levels: Floats, W: Floats) -> Iterator[None]:
     """Tasks at other levels (classes,), those of coefficients W (m, d), for a while. Classes with one loss stay there:
     whoever solves them next holds them where they begin."""
-    if classes_together(problem):
+    if problem.classes_together:
         hold(problem, W)
         yield
         return

@@ -22,8 +22,7 @@ def scaled(scale: Floats, weights: Floats) -> Floats:
 
 NO_MINIMISER = (
     "the targets of task(s) {} are separated by features that are not penalised (in the first of them by {}): no finite "
-    "coefficients minimise the loss, and those returned only come close to its lowest value. Choose a larger theta or lam, "
-    "or penalise these features."
+    "coefficients minimise the loss, and those returned only come close to its lowest value. {}, or penalise these features."
 )
 Proof = TypeVar("Proof", bound=Any)
 
@@ -40,8 +39,8 @@ def rather_zero(W: Floats, proof: Proof, certify: Callable[[Floats], Proof]) -> 
 class Separation:
     """Warns, once each, of tasks whose loss has no minimiser."""
 
-    def __init__(self, data: AnyData):
-        self.data = data
+    def __init__(self, data: AnyData, way_out: str = "Choose a larger theta or lam"):
+        self.data, self.way_out = data, way_out
         self.said: set[int] = set()
 
     def warn(self, features: dict[int, Ints]) -> None:
@@ -50,4 +49,4 @@ class Separation:
         if new:
             self.said |= set(new)
             named = names_of(self.data.features[features[new[0]]])
-            warn_user(NO_MINIMISER.format(names_of(self.data.labels[new]), named), ConvergenceWarning)
+            warn_user(NO_MINIMISER.format(names_of(self.data.labels[new]), named, self.way_out), ConvergenceWarning)

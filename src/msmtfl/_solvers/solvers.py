@@ -11,11 +11,11 @@ steps around theirs (`coupled/newton_around.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
 from .._data.designs import Floats
-from .._objective.class_tasks import classes_together
 from .._objective.coupled.common_penalty import CappedDeviations, SharedNorm
 from .._objective.coupled.level_penalty import LevelPenalty, certify_levels
 from .._objective.coupled.pooling import PoolingRidge
@@ -47,7 +47,7 @@ from .gram import Gram, gram_caches
 from .lasso_stages import LassoStages, LossStages
 from .lassos.class_lassos import ClassLassos
 from .lassos.task_solver import task_caches
-from .one_level import AtBestLevel, LevelStages, has_one_level
+from .one_level import AtBestLevel, LevelStages
 from .task_lassos import lassos_at_level
 
 LASSOS, ROWS, COMMON, POOLING, GIVEN = "lassos", "rows", "common", "pooling", "given"  # structures of stages
@@ -71,12 +71,12 @@ def solver_for(
     grams : what is known of Gram matrices (`caches_for`), by default nothing yet
     near : about where the solution is
     """
-    if classes_together(problem):
+    if problem.classes_together:
         lassos = ClassLassos(problem, n_jobs)
         if near is not None:
             lassos.warm(near)
         return ClassStages(lassos, problem, lam)
-    if has_one_level(problem) and penalty.structure != POOLING:  # which finds the level with the rest
+    if problem.has_one_level and penalty.structure != POOLING:  # which finds the level with the rest
         common = penalty.structure == COMMON
 
         def make(near: Floats | None) -> Any:
@@ -132,7 +132,7 @@ def _plain(problem: Problem) -> bool:
 
 def rows_for(problem: Problem, grams: list[Gram] | None = None, n_jobs: int | None = None) -> Any:
     """A problem with a norm of every row."""
-    if has_one_level(problem):
+    if problem.has_one_level:
         return AtBestLevel(problem, lambda: _rows_for(problem, None, n_jobs))
     return _rows_for(problem, grams, n_jobs)
 
@@ -152,7 +152,7 @@ def _rows_for(problem: Problem, grams: list[Gram] | None, n_jobs: int | None) ->
 
 def common_for(problem: Problem, grams: CommonGrams | None = None, n_jobs: int | None = None) -> Any:
     """A problem with a part that is common to all tasks."""
-    if has_one_level(problem):
+    if problem.has_one_level:
         make = partial(_common_for, problem, None, n_jobs)
         return AtBestLevel(problem, make, lambda P: Stacked(problem.designs, problem.classes).sums(P))
     return _common_for(problem, grams, n_jobs)
@@ -173,7 +173,9 @@ def pooling_for(problem: Problem, known: AnyPooling | None = None) -> AnyPooling
 
 
 def task_norms_for(problem: Problem, known: Pooling | None = None) -> AnyTaskNorms:
-    """A problem with a norm of every task's deviations; `known` are the directions of its tasks, if they are known."""
+    """A problem with a norm of every task's deviations; `known` are the directions of its tasks, if they are known. What
+    belongs together is a matter of its penalty."""
+    problem = replace(problem, groups=None)
     return TaskNormSolver(problem, known) if _plain(problem) else LossTaskNorms(problem)
 
 
@@ -234,6 +236,7 @@ def caches_for(problem: Problem, structure: str, **options: float | None) -> Any
     if structure == LEVELS:
         return None  # what is known depends on the levels, too
     if structure == ROBUST:
+        problem = replace(problem, groups=None)
         return Pooling(problem) if _plain(problem) else None
     if not (_plain(problem) if structure == COMMON else problem.loss.squared):
         return LossGrams(problem) if structure == COMMON else []

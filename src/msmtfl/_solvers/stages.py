@@ -74,6 +74,7 @@ class Stage:
     seconds: float
     ambiguous: tuple[Ints, ...] = field(repr=False)  # of each task: features that keep it from being certainly unique
     doubt: Doubt | None = field(default=None, repr=False)  # why its gap is not known to be small, where it is not
+    endless: bool = field(default=False, repr=False)  # whether it is known that there is no minimiser
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ class Outcome:
     unique: bool
     ambiguous: tuple[Ints, ...]
     doubt: Doubt | None = None
+    endless: bool = False
 
 
 class StageSolver(Protocol):
@@ -221,7 +223,8 @@ def run_stages(
                 n_iter=outcome.n_iter,
                 seconds=time.perf_counter() - began,
                 ambiguous=outcome.ambiguous,
-                doubt=outcome.doubt if outcome.finished else Doubt("unfinished"),
+                doubt=outcome.doubt if outcome.finished or outcome.endless else Doubt("unfinished"),
+                endless=outcome.endless,
             )
         )
         asked = listener.end_stage()

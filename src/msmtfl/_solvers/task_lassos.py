@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._objective.class_tasks import classes_together
 from .._objective.problem import Problem
 from .coupled.bounded_groups import BoundedGroupedLassos
 from .lassos.bounded import BoundedLassos
@@ -13,7 +12,7 @@ from .lassos.grouped import GroupedLassos
 from .lassos.proximal_newton import LossLassos
 from .lassos.task_solver import Caches
 from .lassos.weighted_lasso import Lassos
-from .one_level import AtBestLevel, has_one_level
+from .one_level import AtBestLevel
 
 
 def lassos_for(
@@ -24,9 +23,9 @@ def lassos_for(
     search: bool = False,
 ) -> Any:
     """The weighted lassos of a problem's tasks. In a `search` those that have no minimiser are not solved."""
-    if classes_together(problem):
+    if problem.classes_together:
         return ClassLassos(problem, n_jobs, search)
-    if has_one_level(problem):
+    if problem.has_one_level:
         return AtBestLevel(problem, lambda: lassos_at_level(problem, None, n_jobs, careful, search))
     return lassos_at_level(problem, grams, n_jobs, careful, search)
 

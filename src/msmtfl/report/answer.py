@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._data.designs import Floats, Ints
+from .._runtime.text.printable import short
 from .known.facts import Explained, ModelFacts
-from .words import listed, number, percent, short, task
+from .words import listed, number, percent, task
 
 TOLD = 3  # features of the first sentence
 WEAK = 0.1  # of the strongest: features below are not told of there

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from .._estimators.fitted import WAYS
+from .._estimators.words.subject import Subject
 from .._runtime.text.naturally import natural_order
 from ..compare.comparison import Comparison, mean_over_tasks
 from ..compare.measures import LOG_LOSS
-from .known.subject import Subject
 from .tabular import MOST_ROWS, Cell, Column, Table, counts, figures, texts
 from .words import percent
 

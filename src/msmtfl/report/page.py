@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from .._estimators.words.formulas import formula
+from .._estimators.words.subject import Subject
 from .._runtime.drawing import NAMED
+from .._runtime.text.printable import short
 from ..compare.comparison import Comparison
 from ..inference.shared import SharedFeatures
 from ..plots.grids import GainDisplay, SurfaceDisplay
@@ -22,10 +24,9 @@ from . import charts, contest, model_tables, sentences
 from .answer import answer, outcome
 from .known.facts import ModelFacts
 from .known.performance import calibration_table, confusion_table, overall_auc
-from .known.subject import Subject
 from .pictures import Picture, picture
 from .task_view import task_view
-from .words import counted, every, number, short, symbol, typeset
+from .words import counted, every, number, symbol, typeset
 
 PRINT_ROWS = 60  # of a table; as in style.css
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src"

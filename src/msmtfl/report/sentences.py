@@ -12,8 +12,9 @@ from .._estimators.words.odd_tasks import odd_in_words
 from .._objective.proofs.certificates import CRITICAL, Certificate
 from .._paths.validation.information import CRITERIA
 from .._paths.validation.too_good import PERFECT
+from .._runtime.text.printable import short
 from .known.facts import ModelFacts
-from .words import LISTED, counted, every, listed, number, percent, short, task
+from .words import LISTED, counted, every, listed, number, percent, task
 
 LEVEL = 0.9  # of intervals that are told of
 FEW = 10  # rows of a task below which it is named

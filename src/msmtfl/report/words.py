@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .._runtime.text.printable import short
+
 ABSENT = "–"
 LISTED = 5  # names of a list in a sentence
 
@@ -70,12 +72,6 @@ def every(m: int) -> str:
     ('both', 'all 8')
     """
     return "both" if m == 2 else f"all {m}"
-
-
-def short(name: Any, longest: int = 48) -> str:
-    """A name in a sentence: on one line, not too long."""
-    text = " ".join(str(name).split())
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def task(label: Any) -> str:

@@ -12,6 +12,7 @@ import os
 from typing import Any
 
 from .._estimators.fitted import choice_of, model_chosen, of_survival
+from .._estimators.words.subject import subject_named, subject_of
 from .._runtime.files import write_whole
 from ..compare.comparison import Comparison
 from ..inference.shared import SharedFeatures
@@ -19,7 +20,6 @@ from ..sharing import coef_by_class
 from .known.facts import ModelFacts
 from .known.lifetimes import read_lifetimes
 from .known.samples import read_samples
-from .known.subject import subject_named, subject_of
 from .known.sureness import cheap_intervals, sureness_of
 from .page import render
 

@@ -4,13 +4,14 @@ themselves."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .._estimators.families import family_of
 from .._estimators.fitted import loss_of
+from .._estimators.words.subject import Subject
 from .._objective.losses import loss_named
 from .._runtime.text.documents import Entry, Sheet, significant
 from ..inference.debiased import DebiasedIntervals
@@ -39,6 +40,7 @@ class Layout:
     ratios: bool
     intercepts: bool
     intervals: Any
+    subject: Subject
 
     # ------------------------------------------------------------------ layouts
 
@@ -61,7 +63,7 @@ class Layout:
 
     def long(self, caption: str) -> Sheet:
         v = self.values
-        names = ["task", *(["class"] if len(v.labels[0]) > 1 else []), "feature"]
+        names = [self.subject.task, *(["class"] if len(v.labels[0]) > 1 else []), "feature"]
         splits = v.centre.ndim == 3
         what = "ratio" if self.ratios else "coefficient" if v.lower is None else "estimate"
         header = [*names, *(["split"] if splits else []), what, *([] if v.lower is None else ["lower", "upper"])]
@@ -73,7 +75,8 @@ class Layout:
             for j in self.features:
                 lines += [[*label, str(self.found.features[j]), *one] for one in self._entries(i, j)]
         shown = [[self._shown(one) for one in line] for line in lines]
-        return self._sheet(header, lines, shown, caption, names=len(names), dashes=False)
+        exact = ["task", *header[1:]]
+        return self._sheet(header, lines, shown, caption, names=len(names), exact=exact, dashes=False)
 
     def summary(self, caption: str) -> Sheet:
         """A line per feature, and per class if there are more than two: effects on different classes have no median."""
@@ -81,7 +84,8 @@ class Layout:
         what = ["median", "smallest", "largest"]
         clear = [] if v.clear is None else ["clear"]
         classes: list[Any] = list(dict.fromkeys(label[1] for label in v.labels if len(label) > 1))
-        header = ["feature", *(["class"] if classes else []), "tasks", "sign", *what, *clear]
+        named = ["feature", *(["class"] if classes else [])]
+        header, exact = ([*named, tasks, "sign", *what, *clear] for tasks in (self.subject.tasks, "tasks"))
         lines, shown = [], []
         for j, of_class in ((j, one) for j in self.features for one in classes or [None]):
             mine = np.array([of_class is None or label[1] == of_class for label in v.labels])
@@ -95,15 +99,17 @@ class Layout:
             texts = [ZERO if one is None else self._number(one) for one in figures]
             counts = [f"{int(k)} of {int(inside.sum())}" for k in away]
             shown.append([*name, f"{int(inside.sum())} of {int(mine.sum())}", sign, *texts, *counts])
-        sheet = self._sheet(header, lines, shown, caption, names=1 + bool(classes), dashes=False, summary=True)
-        more = "Median, smallest and largest are taken over the tasks counted."
+        sheet = self._sheet(
+            header, lines, shown, caption, names=1 + bool(classes), exact=exact, dashes=False, summary=True
+        )
+        more = f"Median, smallest and largest are taken over the {self.subject.tasks} counted."
         if clear:
             share = 100.0 * (1.0 - self.intervals.level)
             more += (
-                " Clear: tasks in which the coefficient differs from 0 with a false discovery rate of "
-                f"{share:g} % (Benjamini and Hochberg over all tasks and features)."
+                f" Clear: {self.subject.tasks} in which the coefficient differs from 0 with a false discovery rate of "
+                f"{share:g} % (Benjamini and Hochberg over all {self.subject.tasks} and features)."
             )
-        return Sheet(sheet.header, sheet.lines, sheet.shown, caption, (*sheet.notes, more), sheet.names)
+        return replace(sheet, notes=(*sheet.notes, more))
 
     # ------------------------------------------------------------------ entries
 
@@ -162,10 +168,10 @@ class Layout:
         notes = [self._unit()]
         entries = {entry for line in shown for entry in line[1:]} if dashes else set()
         signs = {
-            ZERO: "exactly 0, the model does not use the feature in this task"
+            ZERO: f"exactly 0, the model does not use the feature in this {self.subject.task}"
             if self.intervals is None
             else "there is no interval",
-            CONSTANT: "the feature is constant in this task, so that its effect cannot be learned",
+            CONSTANT: f"the feature is constant in this {self.subject.task}, so that its effect cannot be learned",
         }
         said = [f"{sign}: {text}" for sign, text in signs.items() if sign in entries]
         notes += [f"{'; '.join(said)}."] if said else []
@@ -181,19 +187,19 @@ class Layout:
         model, found = self.model, self.found
         name = type(model).__name__.removesuffix("CV")
         m, d, p = len(found.tasks), len(found.features), len(self.features)
-        tasks = f"{m} task{'s' * (m > 1)}"
+        one, tasks = self.subject.task, self.subject.counted(m)
         rows = f" ({int(np.sum(model.n_samples_))} samples)" if hasattr(model, "n_samples_") else ""
-        some = f"the {p} of {d} features that some task uses" if p < d else f"all {d} features"
+        some = f"the {p} of {d} features that some {one} uses" if p < d else f"all {d} features"
         what = "Coefficients" if not self.ratios else "Odds ratios" if hasattr(model, "classes_") else "Ratios"
         if self.intervals is not None:
             level = f"with {100 * self.intervals.level:g} % intervals"
             what = f"{what} {'without shrinkage' if summary else level}"
-            some = some.replace("some task uses", f"{name} uses in some task")
+            some = some.replace(f"some {one} uses", f"{name} uses in some {one}")
             return f"{what} for {self.target} in {tasks}{rows}: {some}."
         return f"{what} of {name} for {self.target} in {tasks}{rows}: {some}."
 
     def _unit(self) -> str:
-        per = "unit" if self.per == "unit" else "standard deviation (within tasks)"
+        per = "unit" if self.per == "unit" else f"standard deviation (within {self.subject.tasks})"
         classes = [str(one) for one in getattr(self.model, "classes_", np.empty(0)).tolist()]
         if classes:
             of = f"class {classes[1]}" if len(classes) == 2 else "the class against all others"

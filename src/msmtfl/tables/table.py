@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._estimators.fitted import model_chosen, noted
+from .._estimators.fitted import model_chosen
+from .._estimators.words.subject import subject_of
 from .._runtime.checks import check_count
 from .._runtime.files import write_whole
 from .._runtime.text import documents
@@ -230,24 +231,19 @@ def coefficient_table(
         )
     if isinstance(intervals, SplitIntervals) and layout != "long":
         raise ValueError('split_intervals gives two answers per coefficient: they stand in layout="long" only.')
+    subject = subject_of(model, target)
     table = Layout(
         model=model,
         found=found,
         values=Values.of(model, every, found, intervals, per, ratios),
         features=found.order if unused else found.order[found.n_tasks[found.order] > 0],
         digits=digits,
-        target=target or _target_of(model) or "the target",
+        target=subject.target,
         per=per,
         ratios=ratios,
         intercepts=intercepts and layout != "summary" and intervals is None,
         intervals=intervals,
+        subject=subject,
     )
     make = {"wide": table.wide, "long": table.long, "summary": table.summary}[layout]
     return CoefficientTable(make(table.caption(layout == "summary") if caption is None else caption))
-
-
-def _target_of(model: Any) -> str | None:
-    """The name of the target that `msmtfl fit` wrote down."""
-    columns = noted(model, "columns")
-    name = columns.get("target") if isinstance(columns, dict) else None
-    return name if isinstance(name, str) else None

@@ -21,8 +21,6 @@ from .given import GivenNorms
 class L12Fit(CoupledFit, GivenNorms):
     """A fit of L1,2 at one lam, with any loss."""
 
-    _grouped = True
-
     def _most(self) -> int:
         return 1 if np.isinf(self.theta) else self.max_stages
 

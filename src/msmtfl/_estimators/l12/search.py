@@ -15,8 +15,6 @@ from .given import GivenNorms
 class L12Search(CoupledGrid, GivenNorms):
     """A search of lam, with any loss."""
 
-    _grouped = True
-
     def _grid(self, problem: Problem) -> GroupGrid:
         return group_grid(problem, self.lams, self.lam_min_ratio)
 

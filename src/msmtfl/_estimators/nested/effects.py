@@ -34,7 +34,7 @@ class Nested(AddTaskMixin):
     coef_effects_: Floats
     relax = False
     _of_several = "one of them is returned"
-    _bounded = _grouped = False
+    _bounded = False
 
     def _check_common(self) -> None:
         super()._check_common()
@@ -105,7 +105,8 @@ class Nested(AddTaskMixin):
 
     def _warn(self, solution: Solution, problem: Problem) -> None:
         super()._warn(solution, problem)
-        undetermined = any(map(len, solution.stages[-1].ambiguous))
+        last = solution.stages[-1]
+        undetermined = any(map(len, last.ambiguous)) and not last.endless
         if undetermined and self.lam_common_ == 0.0 and problem.m > problem.classes:
             warn_user(
                 "the samples of all tasks together do not determine the common values: features are dependent, or there are "
@@ -118,6 +119,9 @@ class Nested(AddTaskMixin):
 
     def _separates(self) -> bool:
         return False
+
+    def _selects(self) -> bool:
+        return bool(self.kind != RIDGE)
 
     # ------------------------------------------------------------------ what is known of a label
 

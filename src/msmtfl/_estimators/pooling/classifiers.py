@@ -76,8 +76,10 @@ class PartialPoolingClassifier(ClassifierFit, PoolingFit):
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
         sums of parts here; the parts have none of their own.
-    feature_groups : mapping, optional
-        Groups of features, which this model does not know: anything but None is an error.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together, as those of one variable. Ridges leave no column out, so that
+        groups are names here: sharing maps, importances and reports speak of the group, and
+        coefficients are the same without.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the
@@ -306,8 +308,10 @@ class PartialPoolingClassifierCV(ClassifierSearch, PoolingSearch):
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
         sums of parts here; the parts have none of their own.
-    feature_groups : mapping, optional
-        Groups of features, which this model does not know: anything but None is an error.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together, as those of one variable. Ridges leave no column out, so that
+        groups are names here: sharing maps, importances and reports speak of the group, and
+        coefficients are the same without.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the

@@ -16,7 +16,6 @@ from ..._paths.families.pooling_path import pooling_ridge
 from ..._runtime.checks import check_positive
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
 from ..._solvers.coupled.pooling import sizes
-from ..._solvers.one_level import has_one_level
 from ..._solvers.problems.level_priors import counted
 from ..._solvers.solvers import pooling_for, solver_for
 from ..._solvers.stages import Solution, run_stages
@@ -34,7 +33,6 @@ class Pooled(AddTaskMixin):
     feature_units_: Floats
     relax = False  # ridges leave no coefficient out: there is no support to refit
     _of_several = "the smallest common values are returned"
-    _grouped = False
     _samples_alike = True
     _can_scale_numbers = True
 
@@ -99,7 +97,7 @@ class Pooled(AddTaskMixin):
     def _warn(self, solution: Solution, problem: Problem) -> None:
         super()._warn(of_features(solution, problem), problem)
         last = solution.stages[-1]
-        if any(map(len, last.ambiguous)) and self.k_common_ == 0.0 and problem.m > problem.classes:
+        if any(map(len, last.ambiguous)) and not last.endless and self.k_common_ == 0.0 and problem.m > problem.classes:
             found = "The smallest are returned."
             if problem.may_escape:
                 found = "They may grow without end as the fit gets ever better: what came near enough is returned."
@@ -110,6 +108,9 @@ class Pooled(AddTaskMixin):
 
     def _separates(self) -> bool:
         return bool(np.isinf(self.k_common_))
+
+    def _selects(self) -> bool:
+        return False
 
 
 def pooled_coef(model: Any, part: Problem) -> Floats:
@@ -131,7 +132,7 @@ class PoolingFit(Pooled):
     def _penalty(self, problem: Problem, pooling: Any) -> PoolingRidge:
         k, k_common = self.k, float(self.k_common)
         if k is None:
-            own = 0 if has_one_level(problem) else problem.m * bool(self.fit_intercept)
+            own = 0 if problem.has_one_level else problem.m * bool(self.fit_intercept)
             samples = (float(counted(problem)[1].sum()) - own) / problem.classes
             k = pooling.likely(k_common, samples)
             if np.isinf(k) and np.isinf(k_common):
@@ -239,8 +240,10 @@ class PartialPooling(PoolingFit, PartialFitMixin):
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
         sums of parts here; the parts have none of their own.
-    feature_groups : mapping, optional
-        Groups of features, which this model does not know: anything but None is an error.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together, as those of one variable. Ridges leave no column out, so that
+        groups are names here: sharing maps, importances and reports speak of the group, and
+        coefficients are the same without.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the

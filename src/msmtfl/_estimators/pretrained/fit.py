@@ -12,7 +12,7 @@ from ..._data.designs import Floats
 from ..._objective.coupled.row_norms import counted
 from ..._objective.penalties import ConcaveRows
 from ..._objective.problem import Problem
-from ..._paths.families.pretrained_path import second_factors, second_step
+from ..._paths.families.pretrained_path import second_factors, second_step, used_by
 from ..._paths.families.pretraining import FirstStep, OffsetFolds, pretrain
 from ..._runtime.checks import check_count, check_positive, check_share
 from ..._runtime.progress import Monitor, one_blas_thread, with_callbacks
@@ -22,6 +22,7 @@ from ..._solvers.problems.make_problem import on_rows
 from ..._solvers.solvers import solver_for
 from ..._solvers.stages import UNSOLVED, Solution, run_stages
 from ..added_tasks import AddTaskMixin
+from ..fitted import groups_of as groups_of_features
 from ..grid_search import GridSearch
 from ..regression import MultiTaskLinear
 
@@ -30,7 +31,6 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
     """What PretrainedMTL and PretrainedMTLCV have in common: two steps, whose coefficients add up."""
 
     relax = False
-    _grouped = False
 
     def _check_params(self) -> None:
         super()._check_params() if isinstance(self, GridSearch) else self._check_common()
@@ -60,7 +60,7 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
         and of uniqueness holds for both steps."""
         second = second_step(problem, first, alpha)
         lam = default_lam(lam, largest_lam(second))
-        penalty = ConcaveRows(lam, np.inf, second.factors, l1_ratio=second.l1_ratio)
+        penalty = ConcaveRows(lam, np.inf, second.factors, l1_ratio=second.l1_ratio, groups=second.groups)
         solver = solver_for(second, penalty, lam=lam, n_jobs=self.n_jobs, near=near)
         listener = None if isinstance(self, GridSearch) else Monitor(self, 1, problem.m)
         solution = run_stages(
@@ -78,7 +78,7 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
         proven = bool(whole.dual_gap <= self.tol)
         reason = solution.reason if proven else UNSOLVED.format(1, whole.dual_gap, self.tol)
         solution = replace(solution, stages=(whole,), converged=solution.converged and proven, reason=reason)
-        return solution, ConcaveRows(lam, np.inf, problem.factors)
+        return solution, ConcaveRows(lam, np.inf, problem.factors, groups=problem.groups)
 
     def _keep_parts(self, first: FirstStep, alpha: float, lam: float) -> None:
         self.lam_, self.alpha_, self.lam_common_ = float(lam), float(alpha), first.lam
@@ -100,7 +100,7 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
         given = (
             np.ones(len(self.features_)) if self.penalty_factors is None else np.asarray(self.penalty_factors, float)
         )
-        return second_factors(given, self.coef_common_ != 0.0, self.alpha_)
+        return second_factors(given, used_by(self.coef_common_, groups_of_features(self)), self.alpha_)
 
     def _append_parts(self, own: Floats, problem: Problem) -> None:
         self.coef_specific_ = np.vstack([self.coef_specific_, own])
@@ -109,7 +109,9 @@ class Pretrained(MultiTaskLinear, AddTaskMixin):
         given = (
             np.ones(len(self.features_)) if self.penalty_factors is None else np.asarray(self.penalty_factors, float)
         )
-        return np.asarray(self.row_norms_ + counted(given * problem.units[0]) * np.abs(w[0]))
+        factors, groups = counted(given * problem.units[0])[:, None], problem.groups
+        factors = factors if groups is None else factors * groups.scale[:, None]
+        return np.asarray(self.row_norms_ + ConcaveRows(1.0, np.inf, factors, groups=groups).row_norms(w.T))
 
 
 class PretrainedMTL(Pretrained):
@@ -204,8 +206,11 @@ class PretrainedMTL(Pretrained):
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
         sums of parts here; the parts have none of their own.
-    feature_groups : mapping, optional
-        Groups of features, which this model does not know: anything but None is an error.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group enters the first step, or a task in the second, as
+        a whole. In place of |b_j| and |w_ji| stand the l2 norms of a group's coefficients (times
+        the penalty factors), times the root of the group's size; the first step uses a group if
+        it uses any of its columns. Columns that are in no group are groups by themselves.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the
@@ -446,6 +451,6 @@ def pretrained_coef(model: Any, part: Problem) -> Floats:
     limits = {"tol": np.inf, "max_iter": model.max_iter or 0}
     (first,) = pretrain(part, np.array([model.lam_common_]), folds, **limits)
     second = second_step(part, first, model.alpha_)
-    penalty = ConcaveRows(model.lam_, np.inf, second.factors, l1_ratio=second.l1_ratio)
+    penalty = ConcaveRows(model.lam_, np.inf, second.factors, l1_ratio=second.l1_ratio, groups=second.groups)
     solution = run_stages(penalty, solver_for(second, penalty, lam=model.lam_), max_stages=1, tol=np.inf)
     return np.asarray(part.within((1.0 - model.alpha_) * first.coef + solution.stages[-1].coef))

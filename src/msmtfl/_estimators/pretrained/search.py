@@ -129,8 +129,11 @@ class PretrainedMTLCV(Pretrained, GridSearch):
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
         sums of parts here; the parts have none of their own.
-    feature_groups : mapping, optional
-        Groups of features, which this model does not know: anything but None is an error.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together: a group enters the first step, or a task in the second, as
+        a whole. In place of |b_j| and |w_ji| stand the l2 norms of a group's coefficients (times
+        the penalty factors), times the root of the group's size; the first step uses a group if
+        it uses any of its columns. Columns that are in no group are groups by themselves.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the

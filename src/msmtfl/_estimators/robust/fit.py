@@ -28,7 +28,6 @@ class Robust(AddTaskMixin):
     coef_deviation_: Floats
     coef_shared_: Floats
     _of_several = "one of them is returned"
-    _grouped = False
 
     def _check_common(self) -> None:
         super()._check_common()
@@ -72,7 +71,8 @@ class Robust(AddTaskMixin):
 
     def _warn(self, solution: Solution, problem: Problem) -> None:
         super()._warn(solution, problem)
-        undetermined = not solution.stages[-1].unique and self.kind == ARMUL and self.lam_common_ == 0.0
+        last = solution.stages[-1]
+        undetermined = not (last.unique or last.endless) and self.kind == ARMUL and self.lam_common_ == 0.0
         if undetermined and problem.m > 1:
             warn_user(
                 "the samples do not determine the centre of the tasks: features are dependent, there are more of them than "
@@ -82,6 +82,9 @@ class Robust(AddTaskMixin):
 
     def _separates(self) -> bool:
         return False
+
+    def _selects(self) -> bool:
+        return bool(self.kind != ARMUL)
 
     # ------------------------------------------------------------------ one more task
 
@@ -277,8 +280,13 @@ class RobustMTL(RobustFit, PartialFitMixin):
         task (d, m), with low <= 0 <= high; None, -inf or inf is no bound. ``bounds=(0, None)``
         is `positive=True`. Bounds are those of the coefficients of the tasks, `coef_`, which are
         sums of parts here; the parts have none of their own.
-    feature_groups : mapping, optional
-        Groups of features, which this model does not know: anything but None is an error.
+    feature_groups : mapping {name: columns} or sequence of d names, optional
+        Which columns belong together. With kind="rmtfl" a group is in what is common as a whole: in
+        place of the norm of a row of P stands the l2 norm of a group's coefficients in all tasks
+        (times the penalty factors), times the root of the group's size; deviations are of whole
+        tasks anyway. With kind="armul" no penalty leaves columns out, so that groups are names:
+        sharing maps, importances and reports speak of the group, and coefficients are the same
+        without. Columns that are in no group are groups by themselves.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the

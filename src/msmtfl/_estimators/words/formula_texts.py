@@ -10,7 +10,7 @@ import numpy as np
 from ..._objective.losses import Loss, loss_named
 from ..._objective.shapes import MCP, SCAD, SHAPES, Capped, LogSum, Power
 from ..families import Formula
-from ..fitted import classes_together, name_of_loss
+from ..fitted import classes_together, groups_of, name_of_loss
 
 Penalty = tuple[str, list[str]]  # its text, and notes on the letters
 
@@ -47,7 +47,7 @@ def penalised(
         text, notes = penalty(model)
         note = letters(kind, model)
         notes = [*([note] if note else []), *notes, *of_classes(model)]
-        if hasattr(model, "feature_groups_"):
+        if groups_of(model) is not None:
             notes.append("j: groups of p features, whose coefficients count together as p^½ ‖w‖₂")
         if getattr(model, "penalty_factors", None) is not None:
             notes.append("with penalty_factors f: f w in the place of w in the penalty")

@@ -80,6 +80,12 @@ class Groups:
         of = (self.of + self.count * np.arange(times)[:, None]).ravel()
         return self if times == 1 else Groups(of, self.names * times, self.one_hot * times)
 
+    def beside(self, more: int) -> Groups:
+        """Those of as many features more, each of which is by itself."""
+        of = np.append(self.of, self.count + np.arange(more))
+        one_hot = (*self.one_hot, *(False,) * more) if self.one_hot else ()
+        return Groups(of, (*self.names, *(f"column {k + 1} beside" for k in range(more))), one_hot)
+
     def norm(self, a: Floats, factors: Floats) -> BlockNorm:
         """a_g |(f W)_g|_2 over groups g and all tasks; a (d,) is the same for all features of a group, f is (d, m)."""
         excluded = np.isinf(factors)

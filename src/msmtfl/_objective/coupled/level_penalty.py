@@ -11,7 +11,9 @@ The ridge, with every sample counting the same, over N = sum_i n_i:
 
     kappa_i = 2 / N,         lam_0 / N sum_j g_j^2 b_j^2  +  sum_l lam_l / N sum_vj f_vj^2 u_vj^2
 
-With one level these are the penalties of `common_penalty.py` and `pooling.py`. A point P is (height, d): b, and below it the
+With groups of features the sparse one has, in place of |b_j| and |u_vj|, the length of a group times the root of its size
+(which is in the factors), and a cap is one of the group's sum over the values. With one level these are the penalties of
+`common_penalty.py` and `pooling.py`. A point P is (height, d): b, and below it the
 effects of all values, one level after the other. Nothing here is shared with the solvers.
 """
 
@@ -27,9 +29,12 @@ import numpy as np
 from ..._data.designs import NONE, Floats, Ints, with_rows
 from ..penalties import bent
 from ..proofs.certificates import CERTAIN, EQUICORRELATION, FAR, RowCertificate
+from ..proofs.common_escapes import escaping_together, sizes_of, with_escapes
 from ..proofs.dual_points import Doubt, over_unit, vacuous
 from ..proofs.shared_moves import OpenMoves
 from ..proofs.task_duals import duals, of_losses
+from .groups import Groups
+from .pooling import group_errors
 from .row_norms import counted
 from .task_norms import determined
 
@@ -57,6 +62,7 @@ class LevelPenalty:
     of_tasks: Floats
     n: Floats
     slopes: Floats | None = None
+    groups: Groups | None = None
 
     @property
     def m(self) -> int:
@@ -118,10 +124,15 @@ class LevelPenalty:
         return out
 
     def norms(self, P: Floats) -> Floats:
-        """(1 + L, d): sum_v f_vj |p_vj| of every part."""
+        """(1 + L, d): sum_v f_vj |p_vj| of every part; of a feature in a group, the group's."""
         out = np.zeros((self.blocks.shape[1], P.shape[1]))
-        np.add.at(out, self.parts, counted(self.factors) * np.abs(P))
+        sizes = counted(self.factors) * np.abs(P)
+        np.add.at(out, self.parts, sizes if self.groups is None else self.groups.lengths(sizes.T)[self.groups.of].T)
         return out
+
+    def once(self, values: Floats) -> Floats:
+        """Values (..., d) of features that are the same in a group, counted once for every group."""
+        return values if self.groups is None else values / self.groups.sizes[self.groups.of]
 
     def value(self, P: Floats) -> float:
         P = P.reshape(self.height, -1)
@@ -132,11 +143,12 @@ class LevelPenalty:
             norms[1:] = np.minimum(norms[1:], self.thetas[:, None])
         else:
             norms = norms * self.slopes
-        return float(_product(np.broadcast_to(self.lams[:, None], norms.shape), norms).sum())
+        return float(self.once(_product(np.broadcast_to(self.lams[:, None], norms.shape), norms)).sum())
 
     def row_norms(self, W: Floats) -> Floats:
-        """(d,): how much each feature counts, for W (d, m)."""
-        return np.asarray((counted(self.of_tasks) * np.abs(W)).sum(axis=1))
+        """(d,): how much each feature counts, for W (d, m); of a feature in a group, the group."""
+        sizes = counted(self.of_tasks) * np.abs(W)
+        return np.asarray((sizes if self.groups is None else self.groups.lengths(sizes)[self.groups.of]).sum(axis=1))
 
     def pattern(self, P: Floats) -> np.ndarray:
         """(2, p): parts and features whose effects are capped, and 0."""
@@ -172,7 +184,8 @@ class LevelPenalty:
     def of_features(self, features: Ints) -> LevelPenalty:
         """The penalty of some of the features."""
         slopes = None if self.slopes is None else self.slopes[:, features]
-        return replace(self, factors=self.factors[:, features], of_tasks=self.of_tasks[features], slopes=slopes)
+        groups, of_tasks = None if self.groups is None else self.groups.on(features), self.of_tasks[features]
+        return replace(self, factors=self.factors[:, features], of_tasks=of_tasks, slopes=slopes, groups=groups)
 
 
 def _product(strengths: Floats, values: Floats) -> Floats:
@@ -207,7 +220,17 @@ def certify_levels(designs: Sequence[Any], P: Floats, penalty: LevelPenalty) -> 
     doubt = None if gap <= CERTAIN else Doubt("rounding" if exact <= 0.1 * gap else "far")
     dependent = _dependent(designs, P, penalty)
     unique = gap <= 1e-6 and not any(map(np.size, dependent))
-    return RowCertificate(gap, kkt, unique, dependent, doubt)
+    proof = RowCertificate(gap, kkt, unique, dependent, doubt)
+    open_ = (penalty.bounds == 0.0) & (penalty.ridge == 0.0)
+    away = escaping_together(designs, penalty.coefs(P), open_, _belongs(penalty))
+    return with_escapes(proof, away, *sizes_of(designs, P, penalty)) if away else proof
+
+
+def _belongs(penalty: LevelPenalty) -> np.ndarray:
+    """(m, height) bool: which lines of a point every task has."""
+    out = np.zeros((penalty.m, penalty.height), dtype=bool)
+    out[np.repeat(np.arange(penalty.m), penalty.blocks.shape[1]), penalty.blocks.ravel()] = True
+    return out
 
 
 def _gap(designs: Sequence[Any], P: Floats, penalty: LevelPenalty) -> tuple[float, float, float]:
@@ -230,25 +253,51 @@ def _gap(designs: Sequence[Any], P: Floats, penalty: LevelPenalty) -> tuple[floa
     alone = np.sqrt(np.divide(2.0 * unit, squares, out=np.zeros_like(squares), where=squares > 0.0))
     reach = FAR * np.maximum(np.maximum(np.abs(P), alone), penalty.over_blocks(np.abs(W)))
     slopes = G - ridge * P
-    belongs = np.zeros((len(designs), len(P)), dtype=bool)
-    belongs[np.repeat(np.arange(len(designs)), penalty.blocks.shape[1]), penalty.blocks.ravel()] = True
-    moves, bounded = OpenMoves(designs, kappa, open_, belongs, ridge), a > 0.0
+    moves, bounded = OpenMoves(designs, kappa, open_, _belongs(penalty), ridge), a > 0.0
     most = np.divide(total, a, out=np.zeros_like(a), where=bounded) + np.where(bounded, np.abs(P), 0.0)
     moved = moves.moved(np.where(ridge > 0.0, 0.0, most)) if moves.any else 0.0
+
+    def bounded_parts(noise: Floats) -> tuple[float, float]:
+        """What entries with a norm are apart from it, added up, and the largest share that a gradient is over its weight."""
+        blur = noise * np.abs(P)
+        if penalty.groups is None:
+            apart = np.where(bounded, np.maximum(a * np.abs(P) - G * P, 0.0) + blur, 0.0)
+            over = np.divide(np.maximum(np.abs(G) + noise - a, 0.0), a, out=np.zeros_like(G), where=bounded)
+            return float(apart.sum()), float(over.max(initial=0.0))
+        groups, weight = penalty.groups, np.where(bounded, a, 0.0)
+        fit = groups.sums(np.where(bounded, G * P, 0.0).T)
+        of_norms = np.maximum(groups.lengths((weight * P).T) - fit, 0.0)
+        sizes = (groups.lengths(np.divide(x, a, out=np.zeros_like(G), where=bounded).T) for x in (G, noise))
+        over = np.maximum(sum(sizes) - 1.0, 0.0)
+        return float(of_norms.sum() + np.where(bounded, blur, 0.0).sum()), float(over.max(initial=0.0))
 
     def gain(noise: Floats) -> float:
         linear = np.where(open_, (np.abs(slopes) + noise) * reach, 0.0)
         squared = moves.set_aside * (np.abs(slopes) + noise) ** 2
         square = np.divide(squared, 2.0 * ridge, out=np.zeros_like(G), where=ridge > 0.0)
-        apart = np.where(bounded, np.maximum(a * np.abs(P) - G * P, 0.0) + noise * np.abs(P), 0.0)
-        over = np.divide(np.maximum(np.abs(G) + noise - a, 0.0), a, out=np.zeros_like(G), where=bounded)
-        found = float(linear.sum() + square.sum() + apart.sum() + over.max(initial=0.0) * total)
+        apart, over = bounded_parts(noise)
+        found = float(linear.sum() + square.sum() + apart + over * total)
         return found + moves.gain(slopes, noise, moved)
 
-    violated = np.where(P != 0.0, np.abs(slopes - a * np.sign(P)), np.maximum(np.abs(slopes) - a, 0.0))
+    if penalty.groups is None:
+        violated = np.where(P != 0.0, np.abs(slopes - a * np.sign(P)), np.maximum(np.abs(slopes) - a, 0.0))
+    else:
+        violated = np.where(fixed, 0.0, group_errors(P, a, slopes, penalty.groups))
     lengths = np.sqrt(squares * yy)
     kkt = np.divide(violated, lengths, out=np.zeros_like(G), where=(lengths > 0.0) & ~fixed).max(initial=0.0)
     return over_unit(gain(hidden), unit), over_unit(gain(np.zeros_like(hidden)), unit), float(kkt)
+
+
+def _reached(G: Floats, penalty: LevelPenalty) -> Floats:
+    """(height, d): gradients over what they may be; of a group, its length."""
+    bound = penalty.bounds
+    sizes = np.divide(
+        np.abs(G), bound, out=np.where(bound == 0.0, np.inf, 0.0), where=(bound > 0.0) & np.isfinite(bound)
+    )
+    if penalty.groups is None:
+        return sizes
+    counted_ = np.where(np.isinf(sizes), 0.0, sizes)
+    return np.where(np.isinf(sizes), np.inf, penalty.groups.lengths(counted_.T)[penalty.groups.of].T)
 
 
 def _dependent(designs: Sequence[Any], P: Floats, penalty: LevelPenalty) -> tuple[Ints, ...]:
@@ -260,7 +309,7 @@ def _dependent(designs: Sequence[Any], P: Floats, penalty: LevelPenalty) -> tupl
     views = duals(designs, penalty.coefs(P))
     live = np.array([design.squares > 0.0 for design in designs])
     G = penalty.over_blocks(kappa[:, None] * np.array([view.gradient for view in views]))
-    moves = ~fixed & (penalty.ridge == 0.0) & (np.abs(G) >= penalty.bounds * (1.0 - EQUICORRELATION))
+    moves = ~fixed & (penalty.ridge == 0.0) & (_reached(G, penalty) >= 1.0 - EQUICORRELATION)
     moves |= (P != 0.0) & (penalty.ridge == 0.0)
     moves &= penalty.over_blocks(live.astype(np.float64)) > 0.0
     none = (NONE,) * m

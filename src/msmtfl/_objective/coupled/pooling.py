@@ -17,6 +17,7 @@ import numpy as np
 from ..._data.designs import NONE, Floats, Ints, with_rows
 from ..penalties import bent
 from ..proofs.certificates import CERTAIN, FAR, RowCertificate, full_rank, ridge_slack
+from ..proofs.common_escapes import escaping_together, with_escapes
 from ..proofs.dual_points import Doubt, over_unit, vacuous
 from ..proofs.pressed import slack_of, unpressed
 from ..proofs.shared_moves import OpenMoves
@@ -112,6 +113,8 @@ def certify_pooling(designs: Sequence[Any], P: Floats, penalty: PoolingRidge) ->
     ridge = np.vstack([penalty.of_common, penalty.of_deviations])
     ones = np.ones(len(designs))
     certificate = certify_ridges(designs, P, np.zeros_like(ridge), ridge, ones)
+    if certificate.escapes:
+        return certificate
     dependent = _dependent(designs, P, penalty)
     return replace(certificate, unique=certificate.unique and not any(map(np.size, dependent)), dependent=dependent)
 
@@ -134,7 +137,22 @@ def certify_ridges(
         if again[0] < gap:
             gap, exact, kkt = again
     doubt = None if gap <= CERTAIN else Doubt("rounding" if exact <= 0.1 * gap else "far")
-    return RowCertificate(gap, kkt, gap <= 1.0, none, doubt)
+    proof = RowCertificate(gap, kkt, gap <= 1.0, none, doubt)
+    parts = P.reshape(len(designs) + 1, -1)
+    away = escaping_together(designs, parts[0] + parts[1:], (ridge == 0.0) & (A == 0.0), belongs)
+    return with_escapes(proof, away, *_sizes(designs, parts, A, ridge, scale, groups)) if away else proof
+
+
+def _sizes(
+    designs: Sequence[Any], parts: Floats, A: Floats, strengths: Floats, scale: Floats, groups: Groups | None
+) -> tuple[float, float]:
+    """Twice the objective at (b, V), and twice the loss at W = 0."""
+    losses = sum(s * design.loss(w) for s, design, w in zip(scale, designs, parts[0] + parts[1:], strict=True))
+    costs = np.multiply(A, np.abs(parts), out=np.zeros_like(parts), where=parts != 0.0)
+    norm = costs.sum() if groups is None else groups.lengths(costs.T).sum()
+    squares = np.multiply(strengths, parts**2, out=np.zeros_like(parts), where=parts != 0.0)
+    nulls = sum(s * unpressed(design).null for s, design in zip(scale, designs, strict=True))
+    return float(losses + 2.0 * norm + squares.sum()), 2.0 * float(nulls)
 
 
 def _gap(

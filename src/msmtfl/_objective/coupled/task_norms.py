@@ -11,6 +11,8 @@ rMTFL (Gong, Ye and Zhang, 2012), `RowNorms`: W = P + Q, Q being V, with every t
 
     kappa_i = 2 / (m n_i),    a_i = lam_deviation,            R = lam_common sum_j |f_j p^j|_2
 
+or of groups of features, lam_common sum_g p_g^1/2 |(f P)_g|_2.
+
 A norm leaves the deviations of a task at 0 as a whole, or none of them. A point is (height, d): b, or P (m, d), and below it
 V (m, d). Nothing here is shared with the solver.
 """
@@ -27,10 +29,12 @@ import numpy as np
 from ..._data.designs import NONE, Floats, Ints, with_rows
 from ..penalties import bent
 from ..proofs.certificates import CERTAIN, EQUICORRELATION, FAR, RowCertificate, full_rank
+from ..proofs.common_escapes import escaping_together, sizes_of, with_escapes
 from ..proofs.dual_points import Doubt, over_unit, vacuous
 from ..proofs.pressed import slack_of
 from ..proofs.shared_moves import OpenMoves
 from ..proofs.task_duals import duals, of_losses
+from .groups import BlockNorm, Groups
 from .row_norms import GroupNorm, counted, lengths
 
 SAME_W = 1e-12  # of the largest eigenvalue: what rounding leaves of movements that add up to none
@@ -164,7 +168,10 @@ class CentreNorms(_TaskNorms):
 
 @dataclass(frozen=True)
 class RowNorms(_TaskNorms):
-    """That of rMTFL."""
+    """That of rMTFL. With groups of features it is the norm of a group over all tasks, times the root of its size, that
+    stands in place of a row's; deviations are those of whole tasks anyway."""
+
+    groups: Groups | None = None
 
     @property
     def height(self) -> int:
@@ -179,13 +186,22 @@ class RowNorms(_TaskNorms):
         return np.full(self.m, self.lam_deviation)
 
     @cached_property
-    def norm(self) -> GroupNorm:
-        """That of the rows of P; entries that are not penalised are found in V alone."""
+    def norm(self) -> GroupNorm | BlockNorm:
+        """That of the rows (or groups) of P; entries that are not penalised are found in V alone."""
         factors = np.where(self.factors == 0.0, np.inf, self.factors)
-        return GroupNorm(np.full(len(factors), min(self.lam_common, np.finfo(float).max)), factors)
+        strengths = np.full(len(factors), min(self.lam_common, np.finfo(float).max))
+        if self.groups is None:
+            return GroupNorm(strengths, factors)
+        return self.groups.norm(strengths, factors * self.groups.scale[:, None])
 
     def common_value(self, common: Floats) -> float:
         return self.norm.value(common.T) if common.any() else 0.0
+
+    def row_norms(self, W: Floats) -> Floats:
+        if self.groups is None:
+            return super().row_norms(W)
+        sizes = self.groups.lengths(self.groups.scale[:, None] * counted(self.factors) * np.abs(W))
+        return np.asarray(sizes.sum(axis=1)[self.groups.of])
 
 
 TaskNorms: TypeAlias = CentreNorms | RowNorms
@@ -218,7 +234,17 @@ def certify_task_norms(designs: Sequence[Any], P: Floats, penalty: TaskNorms) ->
     doubt = None if gap <= CERTAIN else Doubt("rounding" if exact <= 0.1 * gap else "far")
     dependent = _dependent(designs, P, penalty)
     unique = gap <= 1e-6 and not any(map(np.size, dependent))
-    return RowCertificate(gap, kkt, unique, dependent, doubt)
+    proof = RowCertificate(gap, kkt, unique, dependent, doubt)
+    away = escaping_together(designs, penalty.coefs(P), *_open(penalty))
+    return with_escapes(proof, away, *sizes_of(designs, P, penalty)) if away else proof
+
+
+def _open(penalty: TaskNorms) -> tuple[np.ndarray, np.ndarray]:
+    """(height, d) bool: what nothing penalises; and (m, height) bool: which lines of a point every task has."""
+    centre, own, free = isinstance(penalty, CentreNorms), np.eye(penalty.m, dtype=bool), penalty.factors.T == 0.0
+    above = penalty.ridge[None] == 0.0 if isinstance(penalty, CentreNorms) else np.zeros_like(free)
+    belongs = np.column_stack([np.ones((penalty.m, 1), dtype=bool) if centre else own, own])
+    return np.vstack([above, free]), belongs
 
 
 def _gap(designs: Sequence[Any], P: Floats, penalty: TaskNorms) -> tuple[float, float, float]:
@@ -260,13 +286,9 @@ def _gap(designs: Sequence[Any], P: Floats, penalty: TaskNorms) -> tuple[float, 
 def _open_moves(designs: Sequence[Any], P: Floats, penalty: TaskNorms, total: float) -> tuple[OpenMoves, float]:
     """Moves of what nothing penalises, and how much at most those change the fit that norms penalise."""
     m, f, kappa = penalty.m, penalty.factors.T, penalty.kappa
-    centre = isinstance(penalty, CentreNorms)
-    own = np.eye(m, dtype=bool)
-    belongs = np.column_stack([np.ones((m, 1), dtype=bool) if centre else own, own])
-    ridge = np.zeros((1, f.shape[1])) if isinstance(penalty, RowNorms) else penalty.ridge[None]
-    above = np.zeros(f.shape, dtype=bool) if isinstance(penalty, RowNorms) else ridge == 0.0
-    ridges = np.vstack([np.zeros(f.shape) if isinstance(penalty, RowNorms) else ridge, np.zeros(f.shape)])
-    moves = OpenMoves(designs, kappa, np.vstack([above, f == 0.0]), belongs, ridges)
+    above = np.zeros(f.shape) if isinstance(penalty, RowNorms) else penalty.ridge[None]
+    open_, belongs = _open(penalty)
+    moves = OpenMoves(designs, kappa, open_, belongs, np.vstack([above, np.zeros(f.shape)]))
     if not moves.any:
         return moves, 0.0
     # |f v_i| is at most F / a_i at a better point, and so is the length of a row of P by its strength
@@ -337,8 +359,8 @@ def _rows_gap(at: _Looked, common: Floats, penalty: RowNorms, hidden: Floats) ->
     norm, inside = penalty.norm, penalty.penalised
     if (common[~inside] != 0.0).any():
         return float("inf"), float("inf")
-    cost, fit = norm.values(common.T), np.where(inside, at.G * common, 0.0).sum(axis=0)
-    blur = (hidden * np.abs(common)).sum(axis=0)
+    cost, fit = norm.values(common.T), norm.total(np.where(inside, at.G * common, 0.0).T)
+    blur = norm.total((hidden * np.abs(common)).T)
     size = norm.dual(at.G.T)
     over = np.maximum(size + norm.dual(hidden.T) - 1.0, 0.0)
     gap = float((np.maximum(cost - fit, 0.0) + blur + over * at.value).sum())
@@ -419,8 +441,11 @@ def _moves(G: Floats, P: Floats, penalty: TaskNorms, live: np.ndarray) -> list[d
         pass
     elif isinstance(penalty, RowNorms):
         sizes = penalty.norm.dual(np.where(live, G, 0.0).T)
-        rows = np.flatnonzero((sizes >= 1.0 - EQUICORRELATION) & (sizes > 0.0))
-        out += [{i: unit(j, along[i, j]) for i in np.flatnonzero(inside[:, j]).tolist()} for j in rows.tolist()]
+        for block in np.flatnonzero((sizes >= 1.0 - EQUICORRELATION) & (sizes > 0.0)).tolist():
+            features = np.array([block]) if penalty.groups is None else penalty.groups.members[block]
+            moved = np.zeros_like(along)
+            moved[:, features] = np.where(inside, along, 0.0)[:, features]
+            out.append({i: moved[i] for i in np.flatnonzero(inside[:, features].any(axis=1)).tolist()})
     else:
         open_ = np.flatnonzero((penalty.ridge == 0.0) & live.any(axis=0))
         out += [dict.fromkeys(np.flatnonzero(live[:, j]).tolist(), unit(j)) for j in open_.tolist()]
@@ -429,4 +454,7 @@ def _moves(G: Floats, P: Floats, penalty: TaskNorms, live: np.ndarray) -> list[d
 
 def without(penalty: TaskNorms, features: Ints) -> TaskNorms:
     """The penalty of some of the features."""
-    return replace(penalty, factors=penalty.factors[features], scales=penalty.scales[features])
+    known: dict[str, Any] = {"factors": penalty.factors[features], "scales": penalty.scales[features]}
+    if isinstance(penalty, RowNorms) and penalty.groups is not None:
+        known["groups"] = penalty.groups.on(features)
+    return replace(penalty, **known)

@@ -379,6 +379,8 @@ WAYS_OUT = {
     "rounding": "in task {task!r} rounding can hide this much, as columns or coefficients differ too much in size. Rescale "
     "the columns, penalise more, or raise tol",
     "far": "no better solution was found. Raise tol, penalise more, or rescale columns that differ much in size",
+    "endless": "no finite coefficients are best in task {task!r}: features that are not penalised ({features}) lead its "
+    "loss ever further down. Penalise them",
     "unfinished": "the solver ran out of rounds. Raise max_iter or tol",
 }
 

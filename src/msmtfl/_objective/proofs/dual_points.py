@@ -30,7 +30,8 @@ class Doubt:
 
     `kind` is "underflow" (the loss at W = 0 is below what floats can hold), "dependent" (un-penalised `features` are so
     nearly dependent that only some `digits` of their fit are known, from `statistics` or from rows), "rounding" (sums of
-    numbers much larger than their result) or "far" (the solution is not optimal). `task` counts tasks.
+    numbers much larger than their result), "endless" (there is no minimiser: along `features` the loss falls for ever) or
+    "far" (the solution is not optimal). `task` counts tasks.
     """
 
     kind: str
@@ -41,9 +42,9 @@ class Doubt:
 
 
 def over_unit(gap: float, unit: float) -> float:
-    """A gap as a share of the loss at W = 0. Infinite where it is not a number >= 0, or there is nothing to compare it with
-    (but 0 where both are 0: all targets are). Nothing else is called a relative gap."""
-    if not gap >= 0.0 or not unit >= 0.0:
+    """A gap as a share of the loss at W = 0. Infinite where one of them is no finite number >= 0, or there is nothing to
+    compare with (but 0 where both are 0: all targets are). Nothing else is called a relative gap."""
+    if not 0.0 <= gap < np.inf or not 0.0 <= unit < np.inf:
         return float("inf")
     if unit == 0.0:
         return 0.0 if gap == 0.0 else float("inf")

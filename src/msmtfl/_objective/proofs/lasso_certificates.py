@@ -9,6 +9,7 @@ import numpy as np
 from ..._data.designs import Floats
 from ..._data.forms.ridged import ridged
 from ..box import of_task
+from ..coupled.groups import BoundedGroups
 from ..problem import Problem
 from .certificates import TaskCertificate, certify_all
 from .dual_points import Memo
@@ -25,10 +26,10 @@ def certify_lassos(
         assert lams is not None
         ridge = np.multiply.outer(lams, problem.unit_ridge[i])
     if problem.groups is not None:
-        ridges = [None] * len(W) if ridge is None else ridge
+        ridges, box = [None] * len(W) if ridge is None else ridge, problem.box
+        tied = problem.groups if box is None else BoundedGroups(problem.groups, box.task(i))
         return [
-            certify_group_lasso(ridged(problem.designs[i], r), w, a, problem.groups)
-            for w, a, r in zip(W, A, ridges, strict=True)
+            certify_group_lasso(ridged(problem.designs[i], r), w, a, tied) for w, a, r in zip(W, A, ridges, strict=True)
         ]
     if problem.loss.squared:
         return certify_all(problem.designs[i], W, A, of_task(problem.limit, i), memo, ridge=ridge)

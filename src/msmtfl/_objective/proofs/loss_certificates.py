@@ -27,21 +27,16 @@ from typing import Any, cast
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
-from scipy.linalg.lapack import dpotrs
-from scipy.optimize import Bounds, LinearConstraint, milp
 
-from ..._data.designs import UNIT, Floats, Ints, rounding
+from ..._data.designs import Floats, Ints, rounding
 from ..._data.forms.dense import DenseRows, RowTask
 from ..._data.forms.ridged import apart as without_ridge
-from ..box import Box, Limit, breaks, can_fall, outward, pressed
+from ..box import Limit, breaks, can_fall, outward, pressed
+from ..escapes import escaping
 from ..loss_task import LossTask
-from ..survival import RANGE
 from .certificates import AT_ZERO, GAP, ROOMS, TaskCertificate, at_bound, independence, ridge_slack, violations
-from .dual_points import Doubt, dependent_below, few_digits, over_unit, size_of_inverse, sound_factor, vacuous
+from .dual_points import Doubt, dependent_below, few_digits, over_unit, size_of_inverse, vacuous
 
-AT_ONCE = 2**22  # numbers of X looked at together
-SAME = 1e-12  # of the largest number of a column: what two may differ by and be the same
-STEEP = 1e-6  # curvature, as a share of the largest, below which a row has all but escaped
 # Dual points that are tried: how many times the rounding of a gradient leaves no room (a scale near 1 costs much where h' is
 # near an end of its range), and slopes, as shares of the largest, up to which a row has escaped and counts as 0.
 TRIED = tuple((room, escaped) for room in ROOMS for escaped in (0.0, 1e-9))
@@ -212,134 +207,3 @@ def _only(design: LossTask, E: Ints, bend: Floats) -> tuple[bool, Ints]:
         return False, E[rows.squares <= 0.0]
     unique, dependent = independence(RowTask(rows, np.zeros(len(rows.u))), np.arange(len(E)))
     return unique, E[dependent]
-
-
-def escaping(design: LossTask, w: Floats, free: np.ndarray, limit: Limit = False) -> Ints:
-    """The un-penalised features of a direction in which the loss falls for ever, so that no minimiser exists: classes that
-    these features separate, counts that they hold at 0. Found by a linear program, if rows have all but escaped at w and
-    w itself does not prove that there is none."""
-    y, f = design.y, design.predictor(w)
-    away = design.of_loss.escapes(y)
-    columns = np.flatnonzero(free)
-    bend = design.of_loss.curvature(y, f)
-    if design.of_loss.levelled:
-        suspect = ((away * f > 0) | (design.offset != 0.0)) & (
-            bend < STEEP * bend.max()
-        )  # what f an offset leads to is open
-    else:
-        moved, away = design.of_loss.ways(y, f[:, None])
-        suspect = away * moved[:, 0] > -np.log(STEEP)
-    if not columns.size or not suspect.any():
-        return columns[:0]
-    C = design.block(columns)
-    C = C / np.abs(C).max(axis=0)
-    if design.centred:
-        C = np.column_stack([C, np.ones(len(y))])
-    if _held_back(design, C, f, bend):
-        return columns[:0]
-    # max sum |t_r| for t = T z, t_r between 0 and away_r
-    T, away = design.of_loss.ways(y, C)
-    limits = LinearConstraint(T, np.minimum(away, 0.0), np.maximum(away, 0.0))
-    low, high = np.full(C.shape[1], -np.inf), np.full(C.shape[1], np.inf)
-    if isinstance(limit, Box):  # a coefficient goes no way in which it has a bound
-        low[: len(columns)] = np.where(np.isfinite(limit.low[columns]), 0.0, -np.inf)
-        high[: len(columns)] = np.where(np.isfinite(limit.high[columns]), 0.0, np.inf)
-    found: Any = milp(-(away @ T), constraints=limits, bounds=Bounds(low, high))
-    if not found.success or found.fun > -1e-6:
-        return columns[:0]
-    z = np.abs(found.x[: len(columns)])
-    out: Ints = columns[z > 1e-9 * z.max(initial=1.0)]
-    return out
-
-
-def may_have_escaped(design: LossTask, W: Floats) -> np.ndarray:
-    """(solutions,) bool: whether coefficients W (solutions, d) are large enough for `all_escaped`, whatever the level is."""
-    away, live, out = design.of_loss.escapes(design.y), design.v > 0.0, np.zeros(len(W), dtype=bool)
-    if not live.any() or not away.all():
-        return out
-    size, far = np.abs(W), -np.log(STEEP)
-    out = np.asarray(size @ np.sqrt(design.squares / design.v[live].min()) > far)
-    if out.any() and away.min() < 0.0 < away.max():  # rows themselves say more than norms
-        some = np.flatnonzero(out)
-        used = np.flatnonzero(size[some].any(axis=0))
-        f = design.block(used) @ W[np.ix_(some, used)].T + design.offset[:, None]
-        out[some] = f[away > 0.0].min(axis=0) - f[away < 0.0].max(axis=0) > far
-    return out
-
-
-def all_escaped(design: LossTask, w: Floats) -> bool:
-    """Whether all rows of a task have all but escaped at w: its loss has all but gone, and the slopes that say how large its
-    coefficients are have lost most of their digits."""
-    if not design.of_loss.escapes(design.y).all():
-        return False
-    slope = design.of_loss.slope(design.y, design.predictor(w))
-    return float(np.abs(slope).max()) < STEEP * float(np.sqrt(design.yy / design.v.sum()))
-
-
-def _held_back(design: LossTask, C: Floats, f: Floats, bend: Floats) -> bool:
-    """Whether it is certain that rows cannot escape along the columns C: no t = C z has away_r t_r >= 0 in all rows that can
-    escape and t_r = 0 in the others, but t = 0.
-
-    That is so if C'p = 0 for some p with away_r p_r > 0 in all rows that can escape. u = -v h' has these signs, and
-    what a Newton step z makes of it, p = u - v h'' C z, meets the equations; its signs are the same where |v h'' C z| < |u|:
-    h'' <= |h'| in rows that can escape, so that it is enough if the step moves their f by less than 1. (Where rows do
-    escape, every step moves them by about 1.) Only half of that is accepted, with what rounding may hide added. Of a loss
-    whose rows act together the same holds of what holds them back; `yields` says how it changes with f."""
-    loss = design.of_loss
-    slope = loss.slope(design.y, f)
-    u, yields = -design.v * slope, loss.yields(design.y, slope, bend)
-    B = loss.root(C, design.v, f, bend)
-    size = np.linalg.norm(B, axis=0)
-    rows = yields != 0.0
-    known = loss.levelled or np.ptp(f) <= RANGE  # second derivatives further apart are not those at f
-    if not known or not (size > 0.0).all() or not np.isfinite(yields).all():
-        return False
-    found = sound_factor(B.T @ B / np.outer(size, size))
-    if found is None:
-        return False
-    factor, inverse = found
-    C = C / size
-    z = dpotrs(factor, C.T @ u, lower=1)[0]
-    noise = float(np.linalg.norm(len(u) * UNIT * (np.abs(C).T @ np.abs(u)))) * inverse
-    spread = np.linalg.norm(solve_triangular(factor, C[rows].T, lower=True), axis=0)
-    moved = (np.abs(C[rows] @ z) + noise * spread) * yields[rows]
-    return bool(moved.max(initial=0.0) < 0.5)
-
-
-def escaping_alone(design: LossTask) -> np.ndarray:
-    """(d,) bool: features that need no other to leave no minimiser where they are free: for some c, which is 0 without an
-    intercept, their values are on one side of c in rows that escape upwards, on the other in those that escape
-    downwards, and c itself in all others."""
-    away, out = design.of_loss.escapes(design.y), np.zeros(design.d, dtype=bool)
-    groups = [away == sign for sign in (-1.0, 0.0, 1.0)]
-    if groups[1].all():
-        return out
-    width = max(1, AT_ONCE // len(away))
-    if not design.of_loss.levelled:
-        return _monotone(design, width)
-    for low in range(0, design.d, width):
-        some = np.arange(low, min(low + width, design.d))
-        C = design.block(some)
-        slack = SAME * np.abs(C).max(axis=0)
-        least = [C[rows].min(axis=0, initial=np.inf) for rows in groups]
-        most = [C[rows].max(axis=0, initial=-np.inf) for rows in groups]
-        for below, above in ((0, 2), (2, 0)):
-            # c is at least the first of these, at most the second
-            lowest, highest = np.maximum(most[below], most[1]), np.minimum(least[above], least[1])
-            if not design.base.centre:
-                lowest, highest = np.maximum(lowest, 0.0), np.minimum(highest, 0.0)
-            out[some] |= lowest <= highest + slack
-    return out & (design.squares > 0.0)
-
-
-def _monotone(design: LossTask, width: int) -> np.ndarray:
-    """(d,) bool: `escaping_alone` of a loss that does not tell levels apart."""
-    out = np.zeros(design.d, dtype=bool)
-    for low in range(0, design.d, width):
-        some = np.arange(low, min(low + width, design.d))
-        C = design.block(some)
-        T, away = design.of_loss.ways(design.y, C)
-        slack, free = SAME * np.abs(C).max(axis=0), away != 0.0
-        equal = (np.abs(T[~free]) <= slack).all(axis=0)
-        out[some] = equal & ((T[free] >= -slack).all(axis=0) | (T[free] <= slack).all(axis=0))
-    return out & (design.squares > 0.0)

@@ -14,10 +14,11 @@ import numpy as np
 from ..._data.designs import Design, Floats, Ints, rounding
 from ..._data.forms.dense import DenseRows
 from ..box import can_fall
+from ..escapes import escaping
 from ..loss_task import LossTask
 from .certificates import ROOMS
 from .dual_points import dual_points, look
-from .loss_certificates import TRIED, escaping, projected
+from .loss_certificates import TRIED, projected
 from .pressed import Pressed, PressedDual, unpressed
 
 

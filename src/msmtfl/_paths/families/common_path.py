@@ -31,7 +31,7 @@ from ..._solvers.coupled.common_part import Stacked, settled
 from ..._solvers.coupled.loss_common import CommonGrams, CommonSolver
 from ..._solvers.degrees import Form, common_form, curved, face, shared_block_form, traces
 from ..._solvers.largest_lam import first_gradient, of_lasso
-from ..._solvers.one_level import has_one_level, with_free_level
+from ..._solvers.one_level import with_free_level
 from ..._solvers.solvers import COMMON, caches_for, common_for, pressed_common
 from ..._solvers.stages import CONVEX, DENSE, FULL, REPEATS, SEPARATED, UNFINISHED, algorithm_1, run, same
 from ..crowding import Crowding
@@ -359,7 +359,7 @@ class SharedPaths:
     ):
         self.problem, self.grid, self.max_stages, self.tol, self.max_iter = problem, grid, max_stages, tol, max_iter
         self.grams = caches_for(problem, COMMON, reuse=True, n_jobs=n_jobs) if grams is None else grams
-        self.n_jobs, self.tick, self.stop = None if has_one_level(problem) else n_jobs, tick, stop
+        self.n_jobs, self.tick, self.stop = None if problem.has_one_level else n_jobs, tick, stop
         self.aside = self.grams.fetched_at_once()
         self.order = np.argsort(-grid.lams, axis=0, kind="stable")  # (K, L), the same within a ratio
         self.done = np.zeros(grid.shape[1], dtype=np.intp)
@@ -443,7 +443,7 @@ class _Walk:
         self.first, self.later = first, later
         self.max_stages, self.max_iter = max_stages, max_iter
         self.crowding = Crowding(problem)
-        self.one_level = has_one_level(problem)  # the steps of its last solve say little of how long a stage took
+        self.one_level = problem.has_one_level  # the steps of its last solve say little of how long a stage took
         factors = problem.factors.T
         self.penalised = self.crowding.usable & (factors > 0) & np.isfinite(factors)  # (m, d)
         self.most = max(SPARSE * sum(target.rows for target in problem.data.targets), FEW)

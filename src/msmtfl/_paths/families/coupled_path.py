@@ -35,7 +35,7 @@ from ..._solvers.degrees import (
 )
 from ..._solvers.gram import Gram
 from ..._solvers.largest_lam import first_gradient, of_lasso
-from ..._solvers.one_level import has_one_level, with_free_level
+from ..._solvers.one_level import with_free_level
 from ..._solvers.solvers import ROWS, caches_for, pressed_rows, rows_for
 from ..._solvers.stages import SETTLED
 from ..grids import read_lams, read_ratios
@@ -339,7 +339,7 @@ class RowPaths:
     ):
         self.problem, self.grid, self.max_iter, self.settled = problem, grid, max_iter, settled
         self.grams = caches_for(problem, ROWS, reuse=grid.shape[1] > 1, n_jobs=n_jobs) if grams is None else grams
-        self.n_jobs, self.tick, self.stop = None if has_one_level(problem) else n_jobs, tick, stop
+        self.n_jobs, self.tick, self.stop = None if problem.has_one_level else n_jobs, tick, stop
         self.whole = all(gram.whole is not None for gram in self.grams)
         self.order = np.argsort(-grid.strength, axis=0, kind="stable")  # (K, L)
         self.done = np.zeros(grid.shape[1], dtype=np.intp)

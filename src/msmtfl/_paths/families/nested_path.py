@@ -48,13 +48,15 @@ def penalty_at(problem: Problem, levels: TaskLevels, kind: str, lams: ArrayLike,
         np.add.at(squares, of_part, of_tasks.T**2)
         np.add.at(members, of_part, 1.0)
     factors = np.sqrt(squares / members)
-    factors[: levels.classes] = problem.common_factors
+    grouped = problem.groups if kind == SPARSE else None
+    factors[: levels.classes] = problem.common_factors * (1.0 if grouped is None else grouped.scale)
     free = (of_tasks == 0.0).all(axis=1)  # these features are found in the effects of the last level
     last = np.isin(np.arange(height), blocks[:, -1])
     factors[np.ix_(~last, free)] = np.inf
     strengths = np.asarray(lams, dtype=np.float64)
     n = np.array([design.n for design in problem.designs])
-    return LevelPenalty(kind, strengths, np.full(len(strengths) - 1, theta), blocks, factors, of_tasks, n)
+    caps = np.full(len(strengths) - 1, theta)
+    return LevelPenalty(kind, strengths, caps, blocks, factors, of_tasks, n, groups=grouped)
 
 
 def units_of(levels: TaskLevels, kind: str) -> Floats:
@@ -71,7 +73,7 @@ def largest(problem: Problem, levels: TaskLevels, ratios: Floats) -> float:
     penalty = penalty_at(problem, levels, SPARSE, ratios)
     G, bounds = np.abs(penalty.over_blocks(first_gradient(problem))), penalty.bounds
     out = np.divide(G, bounds, out=np.zeros_like(G), where=(bounds > 0.0) & np.isfinite(bounds))
-    return float(out.max(initial=0.0))
+    return float((out if penalty.groups is None else penalty.groups.lengths(out.T)).max(initial=0.0))
 
 
 # ------------------------------------------------------------------ the grid

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._data.designs import Floats, Ints
+from ..._objective.coupled.groups import Groups
 from ..._objective.problem import Problem
 from ..._objective.proofs.certificates import TaskCertificate
 from ..._solvers.problems.make_problem import with_offset
@@ -100,7 +101,7 @@ def _values(name: str, given: ArrayLike, good: Callable[[Floats], np.ndarray], w
 def second_step(problem: Problem, first: FirstStep, alpha: float) -> Problem:
     """The lassos of the tasks: targets less (1 - alpha) times the first step's predictions, and a penalty that is 1 / alpha
     times as large on the features that it does not use."""
-    factors = second_factors(problem.given_factors, (first.coef != 0.0)[:, None], alpha)
+    factors = second_factors(problem.given_factors, used_by(first.coef, problem.groups)[:, None], alpha)
     offsets, over = list(first.offsets), 1.0 - alpha
     if (
         problem.intercepts != "task"
@@ -110,6 +111,12 @@ def second_step(problem: Problem, first: FirstStep, alpha: float) -> Problem:
     out = with_offset(problem, [over * one for one in offsets], factors, over * first.coef)
     box = problem.box  # of the sum; what the first step adds is within it, as 0 is
     return out if box is None else replace(out, bounds=box.less(over * first.coef), positive=False)
+
+
+def used_by(coef: Floats, groups: Groups | None) -> np.ndarray:
+    """(d,) bool: the features that a first step uses; all of a group, if it uses any of them."""
+    used = np.asarray(coef != 0.0)
+    return used if groups is None else groups.closed(used)
 
 
 def second_factors(given: Floats, used: np.ndarray, alpha: float) -> Floats:
@@ -218,6 +225,7 @@ class PretrainedPaths:
             grams = caches_for(second, LASSOS, reuse=True, budget=budget, n_jobs=n_jobs)
             self.paths.append(StagePaths(second, grid.column, max_stages=1, n_jobs=n_jobs, grams=grams, **options))
         self.moved = [False] * len(self.paths)
+        self.sums: list[dict[int, tuple[Solved, Solved]]] = [{} for _ in self.paths]  # of both steps, once made
 
     def advance(self, ends: Ints) -> None:
         self.moved = [int(end) > int(path.done[0]) for path, end in zip(self.paths, ends, strict=True)]
@@ -246,9 +254,12 @@ class PretrainedPaths:
                 part = self.paths[l]._gathered([])
             kept.append(replace(part, problem=None))
             complete[:, l] = part.complete[:, 0]
-            common = np.tile((1.0 - alpha) * first.coef, m)
             last[:, l] = np.where(part.last[:, 0] >= 0, part.last[:, 0] + len(solved), -1)
-            solved += [_sum_of(one, common, self.problem) for one in part.solved]
+            common, known = np.tile((1.0 - alpha) * first.coef, m), self.sums[l]
+            for one in part.solved:
+                if id(one) not in known:
+                    known[id(one)] = one, _sum_of(one, common, self.problem)
+                solved.append(known[id(one)][1])
         return PretrainedSurface(
             tasks=data.labels,
             features=data.features,
@@ -264,6 +275,8 @@ class PretrainedPaths:
 
 def _sum_of(one: Solved, common: Floats, problem: Problem) -> Solved:
     """A solution of the second step with what the first adds to every task, (m d,)."""
+    if not common.any():
+        return one
     W = common.copy()
     W[one.at] += one.values
     W = problem.within(W.reshape(problem.m, -1)).ravel()

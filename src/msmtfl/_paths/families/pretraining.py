@@ -7,6 +7,7 @@ comes from coefficients that were found without its fold ("pre-validation").
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -17,6 +18,8 @@ from scipy.sparse import csr_array, hstack, issparse, vstack
 from ..._data.copies import sample_keys
 from ..._data.designs import Floats, Ints
 from ..._data.folds import TaskKFold
+from ..._data.forms.dense import DenseRows
+from ..._data.forms.pooled_rows import PooledFold, PooledRows, sums_of
 from ..._data.task_data import Task, TaskData
 from ..._objective.box import Box
 from ..._objective.problem import Problem
@@ -24,6 +27,7 @@ from ..._objective.proofs.certificates import TaskCertificate
 from ..._objective.proofs.lasso_certificates import certify_lassos
 from ..._objective.strata import CoxStrata
 from ..._objective.survival import Cox
+from ..._solvers.gram import BUDGET, may_form
 from ..._solvers.problems.arguments import all_of, check_targets, what_of
 from ..._solvers.problems.make_problem import centred, remade, typical_huber
 from ..._solvers.solvers import LASSOS, caches_for
@@ -127,8 +131,10 @@ class Stack:
         """(m, ...): means over the tasks; 0 of those without samples."""
         n = len(self.y)
         share = self.weights / self.totals[self.task]
+        if not issparse(values):
+            return sums_of(self.task, self.m, share.reshape(-1, *[1] * (values.ndim - 1)) * values)
         out: Any = csr_array((share, (self.task, np.arange(n))), shape=(self.m, n)) @ values
-        return np.asarray(out.toarray() if hasattr(out, "toarray") else out)
+        return np.asarray(out.toarray())
 
     def indicators(self) -> csr_array:
         """(n, m - 1): columns that say the task, but for the first."""
@@ -161,12 +167,36 @@ class Pooled:
         one = Task("all", X, y, stack.weight, np.arange(len(y)), offset)
         data = TaskData((one,), np.array(["all"]), np.arange(X.shape[1]), "single", X)
         plain, levels = replace(problem, standardize=False), self.levels and not self.centres
+        if problem.groups is not None:
+            plain = replace(plain, groups=problem.groups.beside(X.shape[1] - problem.d))
         if problem.box is not None:  # a coefficient of all tasks is within the bounds of each
             of_all, beside = problem.box.common(), np.full(X.shape[1] - problem.d, np.inf)
             box = Box(np.append(of_all.low, -beside)[None], np.append(of_all.high, beside)[None])
             plain = replace(plain, bounds=box, positive=False)
         made = remade(plain, data, factors, levels, typical_huber(problem))
         self.problem = made if made.loss.squared else replace(made, error="deviance", scored_by=None)
+
+    def folds(self, problem: Problem, stack: Stack, tests: list[np.ndarray]) -> list[Pooled]:
+        """The same on the samples (n,) bool that each of some folds leaves, given those of all: by subtraction where that
+        can be done and loses no digits."""
+        (design,), outs = self.problem.designs, [np.flatnonzero(test) for test in tests]
+        rows = None
+        dense = self.centres and self.levels and type(design.rows) is DenseRows
+        if tests and dense and may_form([design] * (1 + len(tests)), BUDGET):
+            rows = PooledRows(design, stack.task, stack.m, outs)
+        out = []
+        for test, gone in zip(tests, outs, strict=True):
+            part = None if rows is None else rows.without(gone)
+            out.append(Pooled(problem, stack.only(~test)) if part is None else self._with(part))
+        return out
+
+    def _with(self, part: PooledFold) -> Pooled:
+        out = copy(self)
+        out.known = np.bincount(part.strata, minlength=len(self.known)) > 0
+        out.strata = part.strata
+        out.x_mean, out.y_mean = self.x_mean - part.shift, self.y_mean - part.y_shift
+        out.problem = replace(self.problem, designs=[part.task()])
+        return out
 
     def seen(self, stack: Stack) -> tuple[Any, Floats, Floats | None]:
         """Features, targets and offsets of samples as this model has them."""
@@ -179,26 +209,61 @@ class Pooled:
         X = hstack(parts, format="csr") if issparse(stack.X) else np.hstack([stack.X, parts[1].toarray()])
         return X, y, stack.offset
 
-    def paths(self, grid: Grid, options: dict[str, Any]) -> StagePaths:
-        grams = caches_for(self.problem, LASSOS, reuse=True)
-        return StagePaths(
-            self.problem, grid, max_stages=1, n_jobs=None, grams=grams, tick=lambda part: None, stop=None, **options
-        )
+
+def _abreast(pooled: list[Pooled], grid: Grid, options: dict[str, Any]) -> StagePaths:
+    """The lassos of all samples and of those that every fold leaves, which go down the grid as tasks of one problem do."""
+    one, count = pooled[0].problem, len(pooled)
+    data = replace(
+        one.data, tasks=tuple(part.problem.data.tasks[0] for part in pooled), labels=np.arange(count), form="long"
+    )
+    box = one.bounds
+    both = replace(
+        one,
+        data=data,
+        designs=[part.problem.designs[0] for part in pooled],
+        given_factors=np.tile(one.given_factors, (1, count)),
+        bounds=None if box is None else Box(np.tile(box.low, (count, 1)), np.tile(box.high, (count, 1))),
+    )
+    grid = replace(grid, lams=grid.lams / count)  # each loss is one of so many in the mean that is minimised
+    grams = caches_for(both, LASSOS, reuse=True)
+    return StagePaths(both, grid, max_stages=1, n_jobs=None, grams=grams, tick=lambda part: None, stop=None, **options)
+
+
+class _Side:
+    """The paths of several lassos as a fold sees them: another has gone down the grid."""
+
+    def __init__(self, paths: StagePaths):
+        self.paths, self.careful = paths, paths.careful
+
+    def advance(self, ends: Ints) -> None:
+        """Nothing is left to do."""
+
+    def finish(self, points: np.ndarray) -> bool:
+        self.paths.finish(points)
+        before, self.careful = self.careful, self.paths.careful
+        return before != self.careful
+
+    def latest(self) -> Solutions:
+        return self.paths.latest()
+
+    def solutions(self) -> Solutions:
+        return self.paths.solutions()
 
 
 class _Fold:
-    """Samples that one of the folds holds out. (A task without any others is not among those measured.)"""
+    """Samples that one of the folds holds out, of the lasso at a place among those that go side by side. (A task without
+    any others is not among those measured.)"""
 
-    def __init__(self, pooled: Pooled, held: Stack):
-        self.pooled, self.held = pooled, held
+    def __init__(self, place: int, pooled: Pooled, held: Stack):
+        self.place, self.pooled, self.held = place, pooled, held
         self.some = held.only(pooled.known[held.task])
         self.X, self.y, self.offset = pooled.seen(self.some)
 
     def measure(self, data: object, found: Solutions, scorer: Scorer | None) -> tuple[Floats, Floats, None]:
         """Mean errors (1, K, L) of the samples held out, and their weight."""
         places, back = found.places_in_use()
-        coefs, weight = found.coefs(places)[:, 0], self.some.weights
-        f = self.X @ coefs.T + found.intercepts_at(0, places, coefs)
+        coefs, weight = found.coefs(places)[:, self.place], self.some.weights
+        f = self.X @ coefs.T + found.intercepts_at(self.place, places, coefs)
         if self.offset is not None:
             f = f + self.offset[:, None]
         errors = self._errors(coefs, f)
@@ -233,41 +298,31 @@ def pretrain(problem: Problem, lams: Floats | None, folds: OffsetFolds, **option
     never = np.full((len(values), 1), np.inf)
     grid = Grid(values, never, np.zeros(1), never)
     tests = dealt(stack, problem.data.form == "wide", folds)
-    held = [(Pooled(problem, stack.only(~test)), test) for test in tests]
-    paths = whole.paths(grid, options)
-    runs = [
-        FoldRun(
-            whole.problem, _Fold(pooled, stack.only(test)), partial(_begin, pooled, grid, options), None, grid.shape
-        )
-        for pooled, test in held
-    ]
-    places = list(range(len(values)))
-    if lams is None and runs:
+    held = whole.folds(problem, stack, tests)
+    paths = _abreast([whole, *held], grid, options)
+    places = list(range(len(values))) if lams is not None else [0]
+    if lams is None and tests:
+        runs = [
+            FoldRun(whole.problem, _Fold(1 + f, pooled, stack.only(test)), partial(_beside, paths), None, grid.shape)
+            for f, (pooled, test) in enumerate(zip(held, tests, strict=True))
+        ]
         front = Front(grid.strength, grid.leader, grid.block)
-        judges, others = _judges(runs)
-        errors = held_out_errors(search(front, paths, judges, whole.problem, "neg_mse"), whole.problem, "neg_mse")
+        found = search(front, paths, _judges(runs), whole.problem, "neg_mse")
+        errors = held_out_errors(found, whole.problem, "neg_mse")
         places = [int(np.nanargmin(errors[:, :, 0].mean(axis=0)))]
-        for run in others:
-            run.advance(front.ends)
-            run.finish(np.zeros(grid.shape, dtype=bool))
     else:
-        places = places if lams is not None else [0]
-        ends = np.array([len(values)])
-        work: list[StagePaths | FoldRun] = [paths, *runs]
-        for one in work:
-            one.advance(ends)
-            one.finish(np.zeros(grid.shape, dtype=bool))
+        paths.advance(np.array([len(values)]))
+        paths.finish(np.zeros(grid.shape, dtype=bool))
     surface = paths.solutions()
-    parts = [run.walker.solutions() for run in runs if run.walker is not None]
     means = stack.means(stack.X) if whole.levels else np.zeros((stack.m, problem.d))
     bounds = np.cumsum(np.bincount(stack.task, minlength=stack.m))[:-1]
     out = []
     for k in places:
         offsets = np.zeros(len(stack.y))
-        for part, test in zip(parts, tests, strict=True):
-            b, of = part.coef(k, 0)[0, : problem.d], stack.only(test)
-            offsets[test] = of.X @ b - (means @ b)[of.task]
-        point = surface.coef(k, 0)[0] * bool(parts)
+        point, *of_folds = surface.coef(k, 0)
+        for b, test in zip(of_folds, tests, strict=True):
+            offsets[test] = stack.X[test] @ b[: problem.d] - (means @ b[: problem.d])[stack.task[test]]
+        point = point * bool(tests)
         b = point[: problem.d]
         step = FirstStep(float(values[k]), b, tuple(np.split(offsets, bounds)), point, means @ b)
         out.append(step)
@@ -286,19 +341,19 @@ def _check_levels(problem: Problem) -> None:
         )
 
 
-def _begin(pooled: Pooled, grid: Grid, options: dict[str, Any], fold: object) -> tuple[StagePaths, Any, Any]:
-    return pooled.paths(grid, options), lambda: None, lambda found: found
+def _beside(paths: StagePaths, fold: object) -> tuple[_Side, Any, Any]:
+    return _Side(paths), lambda: None, lambda found: found
 
 
-def _judges(runs: list[FoldRun]) -> tuple[list[FoldRun], list[FoldRun]]:
-    """The folds whose errors choose a strength, and those that hold out whole tasks, whose levels nobody knows."""
+def _judges(runs: list[FoldRun]) -> list[FoldRun]:
+    """The folds whose errors choose a strength: not those that hold out whole tasks, whose levels nobody knows."""
     judges = [run for run in runs if run.split.some.weights.sum() > 0]
     if not judges:
         raise ValueError(
             "groups keep all samples of a task together, so that no fold measures the first step in tasks that it knows. "
             "Give groups that are parts of tasks, or lam_common, the strength of the first step (lam_commons in a search)."
         )
-    return judges, [run for run in runs if run not in judges]
+    return judges
 
 
 def dealt(stack: Stack, wide: bool, folds: OffsetFolds) -> list[np.ndarray]:
@@ -307,18 +362,21 @@ def dealt(stack: Stack, wide: bool, folds: OffsetFolds) -> list[np.ndarray]:
     Copies of a sample stay together, and neither the order of samples nor the units of columns and targets make a
     difference: so a weight of 2 is the same as a sample that is given twice.
     """
-    rows, first = np.unique(stack.row, return_index=True)
+    rows, first, back = np.unique(stack.row, return_index=True, return_inverse=True)
     if folds.groups is not None:
         of_row, strata = np.unique(np.asarray(folds.groups)[rows], return_inverse=True)[1], None
     else:
         several = wide and stack.m > 1  # targets for every sample: its features say which it is
         X, y = stack.X[first], np.zeros(len(rows)) if several else stack.y[first]
         at = np.zeros(len(rows), dtype=np.intp) if wide else stack.task[first]
-        looked_at = X[:, :LOOKED_AT]
-        columns = list((looked_at.toarray() if issparse(X) else looked_at).T[::-1])
-        keys = sample_keys(X, y)
-        order = np.lexsort((keys, *columns, y, at))
-        new = np.append(False, (np.diff(keys[order]) != 0) | (np.diff(at[order]) != 0))
+        order = np.lexsort((y, at))
+        new = np.append(False, (np.diff(y[order]) != 0) | (np.diff(at[order]) != 0))
+        if not new[1:].all():  # features say the rest
+            looked_at = X[:, :LOOKED_AT]
+            columns = list((looked_at.toarray() if issparse(X) else looked_at).T[::-1])
+            keys = sample_keys(X, y)
+            order = np.lexsort((keys, *columns, y, at))
+            new = np.append(False, (np.diff(keys[order]) != 0) | (np.diff(at[order]) != 0))
         of_row = np.empty(len(rows), dtype=np.intp)
         of_row[order] = np.cumsum(new)
         strata = at[order][np.append(True, new[1:])]
@@ -328,6 +386,9 @@ def dealt(stack: Stack, wide: bool, folds: OffsetFolds) -> list[np.ndarray]:
     if n < 2:
         return []
     strata = np.zeros(count, dtype=np.intp) if strata is None else strata
-    parts = TaskKFold(n, random_state=folds.random_state).deal_evenly(strata)
-    tests = [np.isin(stack.row, rows[np.isin(of_row, test)]) for _, test in parts]
+    fold = np.empty(count, dtype=np.intp)
+    for k, (_, test) in enumerate(TaskKFold(n, random_state=folds.random_state).deal_evenly(strata)):
+        fold[test] = k
+    of_sample = fold[of_row[back.ravel()]]
+    tests = [of_sample == k for k in range(n)]
     return [test for test in tests if test.any() and not test.all()]

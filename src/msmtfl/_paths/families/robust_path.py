@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
 from ..._data.designs import Floats, Ints
-from ..._objective.coupled.row_norms import GroupNorm, lengths
+from ..._objective.coupled.row_norms import lengths
 from ..._objective.coupled.task_norms import CentreNorms, RowNorms, TaskNorms, certify_task_norms
 from ..._objective.problem import Problem
 from ..._solvers.coupled.pooling import Pooling, sizes
@@ -40,8 +40,10 @@ RATIOS = (0.5, 1.0, 2.0, np.inf)
 def penalty_of(problem: Problem, kind: str, lam_common: float, lam_deviation: float) -> TaskNorms:
     """The penalty of a problem at two strengths."""
     n = np.array([design.n for design in problem.designs])
-    which: type[CentreNorms | RowNorms] = CentreNorms if kind == ARMUL else RowNorms
-    return which(float(lam_deviation), float(lam_common), problem.factors, problem.common_factors, n)
+    strengths, factors = (float(lam_deviation), float(lam_common)), problem.plain_factors
+    if kind == ARMUL:
+        return CentreNorms(*strengths, factors, problem.common_factors, n)
+    return RowNorms(*strengths, factors, problem.common_factors, n, groups=problem.groups)
 
 
 def deviation_max(problem: Problem, kind: str, lam_common: float, solver: Any = None) -> float:
@@ -90,8 +92,9 @@ def beyond_noise(problem: Problem, known: Pooling | None) -> float | None:
 def both_max(problem: Problem, ratio: float) -> float:
     """The smallest lam_common of rMTFL at which all coefficients are 0, with lam_deviation = ratio lam_common."""
     G = first_gradient(problem)
-    rows = GroupNorm(np.ones(problem.d), problem.factors).dual(G.T).max(initial=0.0)
     penalty = penalty_of(problem, RMTFL, 1.0, 1.0)
+    assert isinstance(penalty, RowNorms)
+    rows = penalty.norm.dual(G.T).max(initial=0.0)
     tasks = lengths(penalty.scaled_down(G)).max(initial=0.0)
     return float(max(rows, tasks / ratio))
 

@@ -12,8 +12,6 @@ from scipy.sparse import issparse
 
 from ..._data.designs import Floats, Ints
 from ..._data.task_data import Task, TaskData
-from ..._objective.class_tasks import classes_together
-from ..._solvers.one_level import has_one_level
 from ..solutions import Solutions, TaskCoefs
 from .scorers import Scorer
 
@@ -93,7 +91,7 @@ def _measure(
             continue
         weight[i], mse[i, :-1] = task_errors(task, rows, W, intercepts, places, measure, note)
     scores = None
-    if predictions is not None and classes_together(problem):
+    if predictions is not None and problem.classes_together:
         mse[:, :-1] = _class_losses(data, split.test, predictions)
     if scorer is not None and predictions is not None:
         scores = np.array([*(scorer(values, split.test) for values in predictions), np.nan])[back]
@@ -180,7 +178,7 @@ class RowsHeldOut:
         """(some, places): the intercepts of the tasks in some solutions with the coefficients (places, m, d)."""
         problem = surface.problem
         assert problem is not None
-        if has_one_level(problem):
+        if problem.has_one_level:
             return np.array([surface.intercepts_of(i)[places] for i in self.some])
         return np.array([problem.designs[i].intercepts(coefs[:, i]) for i in self.some])
 

@@ -25,5 +25,11 @@ def printable_lines(text: str) -> str:
     return printable(text, keep="\n\t")
 
 
+def short(name: Any, longest: int = 48) -> str:
+    """A name in a sentence: on one line, not too long."""
+    text = " ".join(str(name).split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
 def _shows(character: str) -> bool:
     return unicodedata.category(character) not in UNSAFE and character not in TURNING

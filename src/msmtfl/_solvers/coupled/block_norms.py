@@ -28,6 +28,7 @@ from ..._objective.problem import Problem
 from ..lassos.bounded import bends
 from ..lassos.working_set import WorkingSet
 from .around_bounds import put
+from .block_newton import at_once
 
 STIFF = 30.0  # of springs, over the mean curvature of the loss in the units of the norm
 GOAL = 1e-14  # what multipliers and coefficients still move by, as a correlation, at which they are right
@@ -35,6 +36,8 @@ CLOSE = 1e-11  # the same from which on rounding may be what is left
 SLOW, FIRMER, FIRMEST = 0.3, 10.0, 1e5  # what is left over what was, from which springs become stiffer; by what; limit
 ROUNDS = 200  # times that multipliers are found anew; it takes about ten
 PATIENCE = 4  # of these without progress, before rounding is blamed
+NEAR, TRIES = 3e-2, 6  # what is left, at which Newton steps in all are tried again; how often
+ROUGH = 1e-3  # what is left of slopes for the same multipliers, while they are
 STEPS = 60  # Newton steps for the same multipliers
 MOST = 3000  # Newton steps in all; it takes some fifty, with bounds that most coefficients reach a thousand
 HALVINGS = 40
@@ -152,15 +155,17 @@ class BlockNorms:
         pairs = zip(self.kappa, self.designs, self.coefs(P), strict=True)
         G = np.array([k * design.gradient(w) for k, design, w in pairs])
         if self.box is not None and self.forces is not None:  # what is pressed to 0 needs no norm
-            G += self.kappa[:, None] * self.forces - np.where(self.inside, 0.0, outwards(self.box, G))
+            G += np.where(self.inside, self.kappa[:, None] * self.forces, -outwards(self.box, G))
         return np.asarray((np.concatenate([G.sum(axis=0)[None], G]) if self.common else G) - self.ridge * P)
 
     # ------------------------------------------------------------------ the groups in work
 
-    def run(self, start: Floats, most: int = 0) -> tuple[Floats, int]:
-        """The minimiser (height, d), from about `start`, and Newton steps."""
+    def run(self, start: Floats, most: int = 0, pressed: Floats | None = None) -> tuple[Floats, int]:
+        """The minimiser (height, d), from about `start`, and Newton steps; `pressed` are about the multipliers of bounds."""
         P = np.where(self.usable & np.isfinite(start), start, 0.0)
         work = self._of_groups((P != 0.0) | self.free)
+        if self.forces is not None and pressed is not None and pressed.shape == self.forces.shape:
+            self.forces = pressed.copy()
         total, self.finished = 0, False
         for _ in range(GOES):
             G = self.gradient(P)
@@ -233,6 +238,8 @@ class _Work:
         W = whole.coefs(P)[:, B]
         self.c = gradients + np.matmul(self.H, W[:, :, None])[:, :, 0]
         self.P = P[:, B].copy()
+        bent = np.diagonal(self.H, axis1=1, axis2=2)
+        self.squares = np.where(bent > 0.0, bent, 1.0)
         penalised = self.usable & (self.A > 0.0)
         self.penalised = penalised
         curve = np.divide(whole.squares[:, B], self.A**2, out=np.zeros_like(self.A), where=penalised)
@@ -240,6 +247,9 @@ class _Work:
             self.groups.sums(penalised.T * 1.0).sum(axis=1), 1.0
         )
         self.stiff = np.where(of_group > 0.0, STIFF * of_group, 1.0)[self.of]  # (k,)
+        of_parts = self.groups.sums(curve.T) / np.maximum(self.groups.sums(penalised.T * 1.0), 1.0)
+        alike = of_parts if self.common else np.repeat(of_group[:, None], len(curve), axis=1)
+        self.mild = np.where(alike > 0.0, alike, 1.0)  # (groups, parts): springs of Newton steps in all at once
         # a matrix is never singular: columns that depend on others, or are not in use, stay where they are
         squares = np.where(whole.squares[:, B] > 0.0, whole.squares[:, B], 1.0)
         self.least = (NULL_COMMON if self.common else NULL) * squares
@@ -256,14 +266,21 @@ class _Work:
         at = W + self.U / self.springs
         return np.asarray(at - np.clip(at, self.box.low, self.box.high))
 
-    def _coefs(self, P: Floats) -> Floats:
+    def coefs(self, P: Floats) -> Floats:
         return np.asarray(P[0] + P[1:] if self.common else P)
 
-    def _gradient(self, P: Floats) -> Floats:
-        """(height, k): minus that of the loss."""
-        W = self._coefs(P)
-        G = self.c - np.matmul(self.H, W[:, :, None])[:, :, 0] - self.springs * self._beyond(W)
+    def loss_gradient(self, P: Floats) -> Floats:
+        """(m, k): minus that of the loss, in coefficients."""
+        return np.asarray(self.c - np.matmul(self.H, self.coefs(P)[:, :, None])[:, :, 0])
+
+    def gradient(self, P: Floats, pulled: Floats | float = 0.0) -> Floats:
+        """(height, k): minus that of the loss, less what pulls coefficients (m, k)."""
+        G = self.loss_gradient(P) - pulled
         return np.asarray((np.concatenate([G.sum(axis=0)[None], G]) if self.common else G) - self.ridge * P)
+
+    def _gradient(self, P: Floats) -> Floats:
+        """The same with springs at bounds."""
+        return self.gradient(P, self.springs * self._beyond(self.coefs(P)))
 
     def _projected(self, Q: Floats) -> tuple[Floats, Floats, Floats, np.ndarray]:
         """Of Q (height, k): its projection on the ball, directions, and by group and part lengths and those that give way
@@ -274,18 +291,30 @@ class _Work:
         E = Q / np.where(sizes > 0.0, sizes, 1.0)[self.of].T
         return shares[self.of].T * Q, E, shares, tied
 
+    def least_of(self, share: float) -> Floats:
+        return share * self.least / (NULL_COMMON if self.common else NULL)
+
     def solved(self, most: int) -> tuple[Floats, int, bool]:
-        P = self.P
+        """Newton steps in all at once; where they do not arrive, multipliers go on until they do."""
+        P, total, arrived = at_once(self, most)
+        if arrived:
+            return P, total, True
         Y = self._projected(np.divide(self._gradient(P), self.A, out=np.zeros_like(P), where=self.penalised))[0]
-        best, kept, idle, total, pressed, last = np.inf, P, 0, 0, self.U, np.inf
+        best, kept, idle, pressed, last, tries = np.inf, P, 0, self.U, np.inf, 0
         for _ in range(ROUNDS):
-            P, steps = self._minimised(P, Y)
+            P, steps = self._minimised(P, Y, ROUGH if tries < TRIES else 0.0)
             total += steps
             Q = self._reach(P, Y)
             new = self._projected(Q)[0]
             Z = np.where(self.penalised, self._back(Q - new), P)
-            before, self.U = self.U, self.springs * self._beyond(self._coefs(P))
+            before, self.U = self.U, self.springs * self._beyond(self.coefs(P))
             error = max(self._error(P, Z, before, new), self._off(before))
+            if error <= NEAR and tries < TRIES:
+                self.P, tries = Z, tries + 1
+                found, steps, arrived = at_once(self, most - total if most else 0)
+                total += steps
+                if arrived:
+                    return found, total, True
             if error > max(SLOW * last, CLOSE) and self.firmer < FIRMEST:  # norms of little are themselves as stiff
                 self.firmer *= FIRMER
                 self.stiff, self.springs = FIRMER * self.stiff, FIRMER * self.springs
@@ -324,19 +353,19 @@ class _Work:
     # ------------------------------------------------------------------ with the same multipliers
 
     def _value(self, P: Floats, Y: Floats) -> float:
-        W, Q = self._coefs(P), self._reach(P, Y)
+        W, Q = self.coefs(P), self._reach(P, Y)
         p = self._projected(Q)[0]
-        loss = 0.5 * np.einsum("ij,ijk,ik->", W, self.H, W, optimize=True) - float(np.vdot(self.c, W))
+        loss = float(np.vdot(W, 0.5 * np.matmul(self.H, W[:, :, None])[:, :, 0] - self.c))
         loss += 0.5 * float((self.ridge * P * P).sum() + (self.springs * self._beyond(W) ** 2).sum())
         return float(loss + ((p * (Q - 0.5 * p)) / self.stiff).sum())
 
-    def _minimised(self, P: Floats, Y: Floats) -> tuple[Floats, int]:
+    def _minimised(self, P: Floats, Y: Floats, rough: float = 0.0) -> tuple[Floats, int]:
         value, settled = self._value(P, Y), np.inf
         for step in range(STEPS):
             p, E, shares, tied = self._projected(self._reach(P, Y))
             slope = np.where(self.usable, self._gradient(P) - self.A * p, 0.0)
             left = float(np.divide(np.abs(slope), self.length, out=np.zeros_like(slope), where=self.length > 0.0).max())
-            if left <= 0.1 * GOAL or (left <= CLOSE and left > 0.5 * settled):
+            if left <= max(0.1 * GOAL, rough) or (left <= CLOSE and left > 0.5 * settled):
                 return P, step + 1
             settled = min(left, settled)
             way = self._step(P, slope, E, shares, tied)
@@ -367,7 +396,7 @@ class _Work:
         if self.box is not None:
             H = H.copy()
             H[:, np.arange(len(of)), np.arange(len(of))] += np.where(
-                self._beyond(self._coefs(P)) != 0.0, self.springs, 0.0
+                self._beyond(self.coefs(P)) != 0.0, self.springs, 0.0
             )
         if self.common:
             return self._arrow(H, slope, blocks, dead)

@@ -55,6 +55,7 @@ class _OfCommon:
         self.height = self.m + self.classes
         self.kappa = mean_of_tasks(problem.designs)
         self.works = None if problem.groups is None else Works(problem)
+        self.pressed: dict[int, Floats] = {}  # (tasks, d): multipliers of bounds at the last solution, by class
 
     def coefs(self, P: Floats) -> Floats:
         parts = P.reshape(self.m // self.classes + 1, -1)
@@ -100,7 +101,9 @@ class _OfCommon:
                 works = self.works.of(problem)[c::K]
                 box = None if problem.box is None else Box(problem.box.low[c::K], problem.box.high[c::K])
                 blocks = BlockNorms(designs, works, kappa, scale * a[c], groups, Ball(), of_ridge, box)
-                out[:], steps = blocks.run(start[c])
+                out[:], steps = blocks.run(start[c], pressed=self.pressed.get(c))
+                if blocks.forces is not None:
+                    self.pressed[c] = blocks.forces
                 used.append(SolvedBlocks(steps, blocks.finished, blocks.forces))
                 continue
             made = made_grams(designs)

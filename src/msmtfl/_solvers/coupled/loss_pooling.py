@@ -12,7 +12,7 @@ import numpy as np
 from ..._data.designs import Floats, Ints
 from ..._objective.coupled.pooling import PoolingRidge
 from ..._objective.problem import Problem
-from ..one_level import has_one_level, held_levels, settle_level
+from ..one_level import held_levels, settle_level
 from ..problems.level_priors import counted
 from ..stages import SETTLED
 from .around_bounds import AroundBounds, around, forces_of
@@ -121,7 +121,7 @@ class LossPooling:
 
     def one(self, k: float, k_common: float) -> tuple[Floats, Floats]:
         """b (d,), or (classes, d) of several classes, and V (m, d) at one point. Tasks with one intercept are held there."""
-        if not has_one_level(self.problem):
+        if not self.problem.has_one_level:
             return self._one(k, k_common)
         found: list[tuple[Floats, Floats]] = []
         levels: list[Floats] = []
@@ -169,7 +169,7 @@ class LossPooling:
         k = sizes(self.problem)[0]
         n, counts = counted(self.problem)
         noise = float(n.sum() / counts.sum()) if self.problem.loss.dispersed else 0.0
-        samples -= has_one_level(self.problem)  # parabolas are about the level at which tasks are held
+        samples -= self.problem.has_one_level  # parabolas are about the level at which tasks are held
         for _ in range(LIKELY):
             self.one(k, k_common)
             if self.newton.inner is None:  # no parabola was solved: no feature tells tasks from each other

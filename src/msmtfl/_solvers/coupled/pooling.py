@@ -28,7 +28,6 @@ from scipy.optimize import brentq
 from ..._data.designs import Design, Floats, Ints
 from ..._data.forms.level_rows import LevelTask
 from ..._objective.problem import Problem
-from ..one_level import has_one_level
 
 FLAT = 1e-13  # eigenvalues below this share of the largest are rounding
 # Sums of squares of columns that differ by more are decomposed by Jacobi's method, which keeps the digits of the small ones.
@@ -66,7 +65,7 @@ class Directions:
 def directions(problem: Problem) -> list[Directions]:
     """Those of every task. What tasks with the same X have in common is found once."""
     penalised, free = _kinds(problem)
-    factors = problem.factors[penalised].T
+    factors = problem.plain_factors[penalised].T
     by_sums = [i for i, design in enumerate(problem.designs) if not _by_samples(design, penalised)]
     keys = {i: (id(problem.designs[i].same_x), factors[i].tobytes()) for i in by_sums}
     first = {keys[i]: i for i in reversed(by_sums)}
@@ -240,7 +239,7 @@ def sizes(problem: Problem) -> tuple[float, float]:
     and that of all tasks together, for k_common."""
     penalised, _ = _kinds(problem)
     squares = np.array([design.squares[penalised] for design in problem.designs])
-    f, g, live = problem.factors[penalised].T, problem.common_factors[penalised], squares > 0.0
+    f, g, live = problem.plain_factors[penalised].T, problem.common_factors[penalised], squares > 0.0
     if not live.any():
         return 1.0, 1.0
     some = live.any(axis=0)
@@ -259,7 +258,7 @@ class Pooling:
         self.tasks = directions(problem)
         self.ones: Floats | None = None  # (R,) of one intercept of all tasks
         self.level = 0.0  # that they are held at, which the intercept is counted from
-        if has_one_level(problem):
+        if problem.has_one_level:
             plain = [len(task.s) for task in self.tasks]
             self.tasks = [
                 _with_one(task, design, self.penalised)
@@ -456,7 +455,7 @@ class Pooling:
         left = np.zeros((problem.m, len(at)))
         for i, task in enumerate(self.tasks):
             left[i] = g[i, at] - task.lift[:, :-1].T @ g[i, self.free]
-        f2 = problem.factors[at].T ** 2
+        f2 = problem.plain_factors[at].T ** 2
         of_v = left - k * f2 * V[:, at] if np.isfinite(k) else np.zeros_like(left)
         h = left.sum(axis=0) - (k_common * self.g**2 * b[at] if np.isfinite(k_common) else 0.0)
         inner = [_over(task.T.T @ rho, task.s + k) for task, rho in zip(self.tasks, of_v, strict=True)]

@@ -19,6 +19,7 @@ from ..._data.designs import Coefs, Design, Floats, Ints, with_rows
 from ..._objective.coupled.level_penalty import RIDGE, LevelPenalty
 from ..._objective.problem import Problem
 from ..gram import BUDGET, may_form
+from ..lassos.grouped import GroupedLassos
 from ..lassos.lasso_solver import OVERRUN
 from ..lassos.task_solver import Caches, task_caches
 from ..lassos.weighted_lasso import Lassos
@@ -154,7 +155,12 @@ class LevelSolver:
         self.finished, self.steps = True, 1
         self.last = np.zeros(self.known.stacked.d)
         if self.known.system is None:
-            self.lasso = _OneLasso([self.known.stacked], grams=self.known.caches)
+            self.lasso: Any = self._lasso(penalty)
+
+    def _lasso(self, penalty: LevelPenalty) -> Any:
+        if penalty.groups is None:
+            return _OneLasso([self.known.stacked], grams=self.known.caches)
+        return GroupedLassos([self.known.stacked], penalty.groups.tiled(penalty.height), grams=self.known.caches)
 
     def warm(self, P: Floats) -> None:
         """Start the next solve from P (height, d) instead of from the last solution."""
@@ -288,8 +294,9 @@ class _OfLevels:
         return np.asarray((penalty.bounds == 0.0).any(axis=0))
 
     def excess(self, penalty: LevelPenalty, G: Floats) -> Floats:
-        of_parts, bounds = np.abs(penalty.over_blocks(G)), penalty.bounds
-        return np.asarray(np.divide(of_parts, bounds, out=np.zeros_like(of_parts), where=bounds > 0.0).max(axis=0))
+        of_parts, bounds, groups = np.abs(penalty.over_blocks(G)), penalty.bounds, penalty.groups
+        sizes = np.divide(of_parts, bounds, out=np.zeros_like(of_parts), where=bounds > 0.0)
+        return np.asarray((sizes if groups is None else groups.lengths(sizes.T)[groups.of].T).max(axis=0))
 
     def solved(
         self, problem: Problem, penalty: LevelPenalty, P: Floats, aim: Floats, accuracy: float

@@ -24,9 +24,11 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..._data.designs import Floats, Ints
+from ..._objective.coupled.groups import BlockNorm
 from ..._objective.coupled.row_norms import GroupNorm
 from ..._objective.coupled.task_norms import CentreNorms, RowNorms, TaskNorms
 from ..._objective.problem import Problem
+from ..lassos.group_lasso import group_lasso
 from ..stages import SETTLED
 from .pooling import DEPENDENT, Pooling
 from .rows.coupled_rows import CoupledRows
@@ -246,7 +248,8 @@ class TaskNormSolver:
         for step in range(most):
             G = self._of_directions(now.slope)
             sizes, used = norm.dual(G.T), C.any(axis=0)
-            work = np.flatnonzero(used | (sizes > 1.0 + VIOLATES))
+            wanted = used | norm.spread(sizes > 1.0 + VIOLATES)[:, 0]
+            work = np.flatnonzero(norm.groups.closed(wanted) if isinstance(norm, BlockNorm) else wanted)
             self.steps = step + 1
             if work.size == 0:
                 self.finished = True
@@ -266,7 +269,7 @@ class TaskNormSolver:
         C: Floats,
         G: Floats,
         work: Ints,
-        norm: GroupNorm,
+        norm: GroupNorm | BlockNorm,
         unit: float,
         more: Floats,
         accuracy: float,
@@ -281,9 +284,13 @@ class TaskNormSolver:
             H -= np.outer(of_drop, of_drop)
             parabolas.append(_Parabola(H, G[i, work] + H @ C[i, work], 2.0 / self.m, 2.0 * unit / self.m))
         part = norm.of_rows(work)
-        rows = CoupledRows(parabolas, part.factors)
-        rows.warm(C[:, work])
-        found, _ = rows.solve(part, GOES, accuracy)
+        if isinstance(part, BlockNorm):
+            H, c = np.array([one.H for one in parabolas]), np.array([one.c for one in parabolas])
+            found = group_lasso(H, c, np.ascontiguousarray(part.factors.T), part.groups.of, C[:, work])
+        else:
+            rows = CoupledRows(parabolas, part.factors)
+            rows.warm(C[:, work])
+            found, _ = rows.solve(part, GOES, accuracy)
         direction = np.zeros_like(C)
         direction[:, work] = found - C[:, work]
         D = direction[:, work]

@@ -15,9 +15,9 @@ import numpy as np
 from ..._data.designs import Floats, Ints
 from ..._objective.box import can_fall
 from ..._objective.class_tasks import ClassGroup, curvature_of, groups_of
+from ..._objective.escapes import escaping
 from ..._objective.problem import Problem
 from ..._objective.proofs.certificates import violations
-from ..._objective.proofs.loss_certificates import escaping
 from ..._runtime.threads import each
 from .lasso_solver import ESCAPES, OVERRUN, Solve, one_by_one
 from .proximal_newton import LossLassos

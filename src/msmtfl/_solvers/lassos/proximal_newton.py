@@ -187,7 +187,8 @@ class LossLassos:
             _newton.solve_all(self.compiled[tasks], *weights, *result, status[tasks], rounds[tasks])
 
         each(some, shares(self.m, self.n_jobs), self.n_jobs)
-        for i in np.flatnonzero(rounds > 0).tolist():
+        known = (rounds > 0) & (status == 0)  # what was left may be at a level far from the best
+        for i in np.flatnonzero(known).tolist():
             self.designs[i].note(W[i], levels[i])
         np.maximum(rounds, 1, out=rounds)
 

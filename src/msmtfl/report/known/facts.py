@@ -12,6 +12,7 @@ from ..._data.designs import Floats, Ints
 from ..._estimators.cross_fitted import lasso_points
 from ..._estimators.families import family_of
 from ..._estimators.fitted import loss_of, separate
+from ..._estimators.words.subject import Subject
 from ..._objective.losses import loss_named
 from ..._paths.searched import cross_fits
 from ..._paths.validation.other_folds import points_without
@@ -41,7 +42,6 @@ from ...sharing import (
 from .lifetimes import Lifetimes
 from .measured import WORDS, ErrorWords, losses_by_fold, measure_under, numbers_of, units_of
 from .samples import Samples
-from .subject import Subject
 from .sureness import Sureness
 
 TINY = 1e-300

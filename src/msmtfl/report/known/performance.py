@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import rankdata
 
 from ..._data.designs import Floats, Ints
+from ..._runtime.text.printable import short
 from ..tabular import Cell, Column, Table, counts, figures, texts
-from ..words import short
 from .facts import ModelFacts
 from .samples import Samples
 

@@ -31,6 +31,7 @@ class OfRows:
     def __init__(self, problem: Problem, n_jobs: int | None):
         self.height, self.kappa, self.n_jobs = problem.m, mean_of_tasks(problem.designs), n_jobs
         self.works = None if problem.groups is None else Works(problem)
+        self.pressed: Floats | None = None  # (m, d): multipliers of bounds at the last solution
 
     def coefs(self, P: Floats) -> Floats:
         return P
@@ -88,7 +89,8 @@ class OfRows:
             A = np.where(np.isinf(A), np.inf, norm.lam_s * np.where(np.isinf(A), 0.0, A))
         of_ridge = None if ridge is None else self.kappa[:, None] * ridge
         blocks = BlockNorms(problem.designs, works, self.kappa, A, groups, ball, of_ridge, problem.box)
-        W, steps = blocks.run(P)
+        W, steps = blocks.run(P, pressed=self.pressed)
+        self.pressed = blocks.forces
         return W, SolvedBlocks(steps, blocks.finished, blocks.forces)
 
 

@@ -1,4 +1,4 @@
-"""What a report is about, in the user's words: the target, and what a task is."""
+"""What a report or a table is about, in the user's words: the target, and what a task is."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._estimators.fitted import noted, of_survival
-from ..words import short
+from ..._runtime.text.printable import short
+from ..fitted import noted, of_survival
 
 WORD = re.compile(r"[^\W\d_]{3,}([ _-][^\W\d_]+){0,2}")  # a name that can be counted: school, test site
 NUMBERED = re.compile(r"[ _-]?(id|ids|no|nr|num|number|code|label|#)$|Id$|ID$")
