@@ -9,9 +9,9 @@ that it holds. Splitting: `split_intervals` over a fit on all samples. Each rati
 without in turns; --quick takes synthetic data.
 
 With --paths instead: paths of every family, each with its own strengths from its largest lam down, on larger parts of the
-data. A ridge makes solutions denser; lassos are therefore also solved `at equal support`, that is at lams where the path
-with a ridge has as many coefficients as that without. The numbers of coefficients, and of rounds of the solver (mean over
-tasks), say whether there was more work to do.
+data. A ridge makes solutions denser; lassos and L1,2 are therefore also solved `at equal support`, that is at lams where
+the path with a ridge has as many coefficients as that without. The numbers of coefficients, and of rounds of the solver
+(mean over tasks), say whether there was more work to do.
 """
 
 from __future__ import annotations
@@ -148,14 +148,27 @@ def rounds(problem, lams):
     return total
 
 
-def equal_lams(X, y, task):
-    """Lams of the lassos without and with a ridge at which they have equally many coefficients, as nearly as can be."""
-    plain = surface(problem_of(X, y, task), 50)
-    fine = surface(problem_of(X, y, task, RIDGE), plain.lam_max / RIDGE * np.geomspace(1.0, 1e-5, 400))
-    counts = fine.n_entries[:, 0]
-    nearest = [int(np.abs(counts - n).argmin()) for n in plain.n_entries[:, 0].tolist()]
+def of_rows(problem, lams):
+    """Of L1,2"""
+    return solve_rows(problem, group_grid(problem, lams, 1e-2 if np.ndim(lams) == 0 else None))
+
+
+def strengths(path):
+    """Its lams (K,)"""
+    return path.lams if hasattr(path, "lams") else path.grid.strength[:, 0]
+
+
+def equal_lams(X, y, task, path, number, most):
+    """Lams of a path of so many without and with a ridge at which it has equally many coefficients, as nearly as can be of
+    `most` lams."""
+    plain = path(problem_of(X, y, task), number)
+    problem = problem_of(X, y, task, RIDGE)
+    lams = strengths(plain)
+    fine = path(problem, lams[0] / RIDGE * np.geomspace(1.0, 1e-2 if path is of_rows else 1e-5, most))
+    counts = np.ravel(fine.n_entries)
+    nearest = [int(np.abs(counts - n).argmin()) for n in np.ravel(plain.n_entries).tolist()]
     places, firsts = np.unique(nearest, return_index=True)
-    return plain.lams[firsts], fine.lams[places]
+    return lams[firsts], strengths(fine)[places]
 
 
 def of_paths(X, y, task, repeats):
@@ -169,9 +182,14 @@ def of_paths(X, y, task, repeats):
 
         calls.append((name, f"ridge, l1_ratio={RIDGE}", lambda of=of: of(share=RIDGE), of))
         calls.append((name, "offset", lambda of=of: of(offset=offset), lambda of=of: of(y=y - offset)))
-    without, ridged = equal_lams(X, y, task)
-    more = lambda: surface(problem_of(X, y, task, RIDGE), ridged)  # noqa: E731
-    calls.append(("LassoMTL", "ridge, at equal support", more, lambda: surface(problem_of(X, y, task), without)))
+    for name, path, number, most in (("LassoMTL", surface, 50, 400), ("L12MTL", of_rows, 30, 100)):
+        without, ridged = equal_lams(X, y, task, path, number, most)
+
+        def at_equal(path=path, share=RIDGE, lams=ridged):
+            return path(problem_of(X, y, task, share), lams)
+
+        less = lambda at=at_equal, lams=without: at(share=1.0, lams=lams)  # noqa: E731
+        calls.append((name, "ridge, at equal support", at_equal, less))
     for name, asked, more, less in calls:
         found, seconds = ratio(more, less, repeats)
         a, b = more(), less()

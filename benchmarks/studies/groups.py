@@ -5,7 +5,8 @@
     python benchmarks/studies/groups.py --sets 0 --only shared dirty
 
 Part 1: random problems with groups of random sizes, factors, ridges. For every stage of MSMTFL, with the features that it
-leaves free, for L1,2 over groups, for Dirty's norm of groups and for common values with deviations in groups: objective less
+leaves free, for L1,2 over groups, for Dirty's norm of groups, for common values with deviations in groups, for common rows
+beside deviations of whole tasks (rMTFL), for effects by level and for the first step of the pretrained lasso: objective less
 that of cvxpy over the loss at 0, the smallest and the largest over all problems; and with bounds on coefficients.
 
 Part 2: ten tasks, 150 samples each, categorical variables of 2 to 40 levels and numeric ones, a third of which matter.
@@ -28,7 +29,17 @@ from typing import Any
 
 import numpy as np
 
-from msmtfl import L12MTL, MSMTFL, DirtyMTL, LassoMTL, LassoMTLCV, SharedMTL
+from msmtfl import (
+    L12MTL,
+    MSMTFL,
+    DirtyMTL,
+    LassoMTL,
+    LassoMTLCV,
+    NestedMTL,
+    PretrainedMTL,
+    RobustMTL,
+    SharedMTL,
+)
 
 SIZES = (2, 3, 5, 10, 20, 40, 1, 1, 1, 1, 1, 1)
 
@@ -57,7 +68,34 @@ def parity(problems: int) -> float:
     return max(difference(random_problem(seed)) for seed in range(problems))
 
 
-FAMILIES = ("lasso", "l12", "dirty", "shared")
+FAMILIES = ("lasso", "l12", "dirty", "shared", "rmtfl", "nested", "pretrained")
+WITHOUT_BOUNDS = (
+    "nested",
+    "pretrained",
+)  # the first takes none, the second is a lasso with an offset after its first step
+
+
+def models_of(p: dict[str, Any], ratio: float) -> dict[str, Any]:
+    """What makes a model of each family at a strength."""
+    plain: dict[str, Any] = {"penalty_factors": p["factors"], "feature_groups": p["names"]}
+    more = plain | {"l1_ratio": p["l1_ratio"]}
+    return {
+        "lasso": lambda s: LassoMTL(s, **more),
+        "l12": lambda s: L12MTL(s, **more),
+        "dirty": lambda s: DirtyMTL(s / ratio, s, **more),
+        "shared": lambda s: SharedMTL(s * ratio, s, theta=np.inf, **more),
+        "rmtfl": lambda s: RobustMTL(s * ratio, s, kind="rmtfl", **plain),
+        "nested": lambda s: NestedMTL(s, s * ratio, lam_upper=s * ratio, **plain),
+        "pretrained": lambda s: PretrainedMTL(s, s * ratio, **plain),
+    }
+
+
+def largest(family: str, p: dict[str, Any], ratio: float, task: np.ndarray) -> float:
+    """A strength of about the size at which nothing is left."""
+    if family in ("lasso", "l12", "dirty", "shared"):
+        found = models_of(p, ratio)[family](1.0).fit(p["X"], p["y"], task=task).lam_max_
+        return float(found) / (ratio if family == "shared" and ratio > 1.0 else 1.0)
+    return float(models_of(p, ratio)["l12"](1.0).fit(p["X"], p["y"], task=task).lam_max_)
 
 
 def beside_cvxpy(family: str, seed: int, bounded: bool) -> tuple[float, float, bool]:
@@ -70,51 +108,67 @@ def beside_cvxpy(family: str, seed: int, bounded: bool) -> tuple[float, float, b
     groups = [np.flatnonzero(np.array(p["names"]) == name) for name in dict.fromkeys(p["names"])]
     labels = np.unique(task)
     m, d = len(labels), X.shape[1]
-    more: dict[str, Any] = {"penalty_factors": f, "l1_ratio": share, "feature_groups": p["names"]}
     low, high = np.full(d, -np.inf), np.full(d, np.inf)
     if bounded:
         low = np.where(rng.random(d) < 0.5, 0.0, -0.5 * rng.random(d))
         high = np.where(rng.random(d) < 0.3, np.inf, 0.5 * rng.random(d))
     ratio = float(rng.choice([0.8, 1.0, 1.7, 2.0, 5.0]))
-    made: dict[str, Any] = {
-        "lasso": lambda s: LassoMTL(s, **more),
-        "l12": lambda s: L12MTL(s, **more),
-        "dirty": lambda s: DirtyMTL(s / ratio, s, **more),
-        "shared": lambda s: SharedMTL(s * ratio, s, theta=np.inf, **more),
-    }
+    named = np.array([f"{one % 2} / {one}" for one in task]) if family == "nested" else task
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        top = made[family](1.0).fit(X, y, task=task).lam_max_ / (ratio if family == "shared" and ratio > 1.0 else 1.0)
-        model = made[family](p["share"] * top).set_params(bounds=(low, high)).fit(X, y, task=task)
+        at = p["share"] * largest(family, p, ratio, task)
+        model = models_of(p, ratio)[family](at)
+        model = (model.set_params(bounds=(low, high)) if bounded else model).fit(X, y, task=named)
     S, B, b, level = cp.Variable((d, m)), cp.Variable((d, m)), cp.Variable((d, 1)), cp.Variable(m)
-    F, at, penalty = f[:, None] * np.ones((1, m)), p["share"] * top, 0.0
-    W = {"dirty": S + B, "shared": S + b @ np.ones((1, m))}.get(family, S)
+    F, penalty, U = f[:, None] * np.ones((1, m)), 0.0, cp.Variable((d, 2))
+    of_all = b @ np.ones((1, m))
+    W = {
+        "dirty": S + B,
+        "shared": S + of_all,
+        "rmtfl": S + B,
+        "nested": S + of_all + U @ (np.arange(2)[:, None] == labels[None] % 2),
+        "pretrained": of_all,
+    }.get(family, S)
+    ridged = family not in ("rmtfl", "nested", "pretrained")
     for g in groups:
-        root = share * np.sqrt(len(g))
+        root = np.sqrt(len(g)) * (share if ridged else 1.0)
         of_tasks = [cp.norm(cp.multiply(F[g, i], S[g, i])) for i in range(m)]
-        if family == "l12":
+        if family in ("l12", "rmtfl"):
             penalty += at * root * cp.norm(cp.multiply(F[g], S[g]), "fro")
-            continue
-        penalty += (at / ratio if family == "dirty" else at) * root * sum(of_tasks)
+        elif family != "pretrained":
+            penalty += (at / ratio if family == "dirty" else at) * root * sum(of_tasks)
         if family == "dirty":
             penalty += at * root * cp.max(cp.hstack([cp.norm(cp.multiply(F[g, i], B[g, i])) for i in range(m)]))
-        if family == "shared":
+        if family in ("shared", "nested", "pretrained"):
             penalty += at * ratio * root * cp.norm(cp.multiply(f[g], b[g, 0]))
+        if family == "nested":
+            penalty += at * ratio * root * sum(cp.norm(cp.multiply(f[g], U[g, k])) for k in range(2))
+    if family == "rmtfl":
+        penalty += at * ratio * sum(cp.norm(cp.multiply(f, B[:, i])) for i in range(m))
     if family == "shared":
         ridge = ratio * cp.sum_squares(cp.multiply(f[:, None], b)) + cp.sum_squares(cp.multiply(F, S))
     else:
         ridge = cp.sum_squares(cp.multiply(F, W)) / (ratio if family == "dirty" else 1.0)
     parts = [(X[task == one], y[task == one]) for one in labels]
-    loss = sum(cp.sum_squares(Z @ W[:, i] + level[i] - t) / (m * len(t)) for i, (Z, t) in enumerate(parts))
+    weights = [1.0 / len(y) if family == "pretrained" else 1.0 / (m * len(t)) for _, t in parts]
+    loss = sum(
+        a * cp.sum_squares(Z @ W[:, i] + level[i] - t) for i, (a, (Z, t)) in enumerate(zip(weights, parts, strict=True))
+    )
     limits = [W[j] >= low[j] for j in np.flatnonzero(np.isfinite(low))]
     limits += [W[j] <= high[j] for j in np.flatnonzero(np.isfinite(high))]
-    problem = cp.Problem(cp.Minimize(loss + penalty + (1.0 - share) * at / 2.0 * ridge), limits)
+    goal = loss + penalty + ((1.0 - share) * at / 2.0 * ridge if ridged else 0.0)
+    problem = cp.Problem(cp.Minimize(goal), limits)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
-    unit = sum(t.var() for _, t in parts) / m
+    value, best = model.objective_, problem.value
+    if family == "pretrained":  # its first step: what is said of the fit is the second's
+        b.value = model.coef_common_[:, None]
+        level.value = np.array([(t - Z @ model.coef_common_).mean() for Z, t in parts])
+        value = goal.value
+    unit = sum(a * len(t) * t.var() for a, (_, t) in zip(weights, parts, strict=True))
     inside = bool((model.coef_ >= low).all() and (model.coef_ <= high).all())
-    return (model.objective_ - problem.value) / unit, model.dual_gap_, inside
+    return (value - best) / unit, model.dual_gap_, inside
 
 
 def difference(p: dict[str, Any]) -> float:
@@ -255,7 +309,7 @@ def main() -> None:
     if options.problems:
         print("| family | bounds | least | most | largest gap | within bounds |")
         for family in options.only:
-            for bounded in (False, True):
+            for bounded in (False,) if family in WITHOUT_BOUNDS else (False, True):
                 found = [beside_cvxpy(family, seed, bounded) for seed in range(options.problems)]
                 apart, gaps, inside = zip(*found, strict=True)
                 print(

@@ -11,6 +11,7 @@ from ._runtime import interrupt as _interrupt  # noqa: F401 (first: what is impo
 
 if TYPE_CHECKING:
     from ._data.folds import TaskKFold
+    from ._data.level_folds import LeaveTasksOut
     from ._data.small_tasks import enough_samples
     from ._data.statistics.moments import Moments
     from ._data.tasks import stack_tasks
@@ -66,6 +67,7 @@ __all__ = [
     "L12MTLClassifierCV",
     "LassoMTL",
     "LassoMTLCV",
+    "LeaveTasksOut",
     "MSMTFLClassifier",
     "MSMTFLClassifierCV",
     "Moments",
@@ -101,6 +103,7 @@ __all__ = [
 ]
 
 _MODULES = {  # of each public name: the module that has it
+    "LeaveTasksOut": "_data.level_folds",
     "TaskKFold": "_data.folds",
     "enough_samples": "_data.small_tasks",
     "Moments": "_data.statistics.moments",

@@ -130,4 +130,4 @@ def test_lines_are_broken_between_words_on_a_terminal_only(monkeypatch):
     assert fitted(text, Stream(False)) == text
     assert shown.split() == text.split()
     assert all(len(line) <= 50 or " " not in line for line in shown.split("\n"))
-    assert "\n  indented words indented words\nshort" in shown
+    assert "\n    indented words indented words\nshort" in shown  # further in than where the line began

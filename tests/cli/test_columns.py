@@ -81,7 +81,7 @@ def test_bounds_of_columns_and_of_all(run, frame, tmp_path):
         (["--groups", "w"], "--groups is NAME=COL,COL"),
         (["--groups", "size=w,z"], "--groups: 'z' is not a feature"),
         (["--groups", "a=w,h", "--groups", "b=w,x"], "in two groups"),
-        (["--model", "robust", "--groups", "a=w,h"], "feature_groups are not known to RobustMTL"),
+        (["--model", "robust", "--groups", "a=w,z"], "--groups: 'z' is not a feature"),
         (["--one-hot-groups", "--exclude", "colour"], "--one-hot has not encoded any column"),
     ],
 )

@@ -492,3 +492,12 @@ def test_signals_at_any_moment_leave_whole_files(name, number, tmp_path):
             text = path.read_bytes()
             assert text == b"before" or abs(len(text) - sizes[path]) < 0.05 * sizes[path]
         assert not list(tmp_path.glob(".*.unfinished"))
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+@pytest.mark.parametrize("name", ["possion", "poisson(1.5)"])
+def test_a_loss_that_there_is_not_is_told_with_those_that_there_are(tmp_path, command, name):
+    given = GIVEN if command == "fit" else GIVEN[:4]
+    said = refused(command, written(TABLE, tmp_path / "t.csv"), *given, "--loss", name)
+    assert "loss must be one of 'squared', 'poisson'" in said
+    assert repr(name) in said

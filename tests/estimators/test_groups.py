@@ -1,6 +1,8 @@
 """Groups of features: what they are compared with, which models take them, and what they refuse."""
 
+import runpy
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,9 +31,12 @@ from msmtfl._objective.coupled.groups import BlockNorm, groups_named
 from msmtfl._objective.proofs.certificates import certify
 from msmtfl._objective.proofs.group_certificates import certify_group_lasso
 from msmtfl._objective.proofs.row_certificates import certify_rows
+from msmtfl._paths.families.pretraining import OffsetFolds, pretrain
+from msmtfl._solvers.coupled import block_norms
 from msmtfl._solvers.lassos.group_lasso import group_lasso
 from msmtfl._solvers.problems.make_problem import make_problem
 from msmtfl.model_files import load_model, save_model
+from msmtfl.sharing import sharing_map, variables_of
 
 M, N, D = 3, 30, 10
 NAMES = ["a", "a", "b", "c", "c", "c", "b", "d", "e", "e"]
@@ -468,9 +473,9 @@ def test_what_groups_do_not_go_with():
     for model in (MSMTFL(lam_entry=0.1, feature_groups=NAMES), MSMTFLCV(entry_shares=[0, 0.5], feature_groups=NAMES)):
         with pytest.raises(ValueError, match="single coefficients"):
             model.fit(X, y, task=task)
-    for name in ("PartialPooling", "PretrainedMTL", "RobustMTL", "NestedMTL"):
-        with pytest.raises(ValueError, match=f"feature_groups are not known to {name}"):
-            getattr(msmtfl, name)(feature_groups=NAMES).fit(X, (y > 0) * 1, task=task)
+    for name in ("PartialPooling", "RobustMTL"):  # where they are names only, they have to make sense, too
+        with pytest.raises(ValueError, match="got 4 names"):
+            getattr(msmtfl, name)(feature_groups=NAMES[:4]).fit(X, y, task=task)
 
 
 @pytest.mark.parametrize("lam", [0.03, 0.003, 0.001])
@@ -483,3 +488,160 @@ def test_shared_groups_are_solved_where_little_is_penalised(lam):
     model = SharedMTL(lam, lam, feature_groups={"a": [0, 1, 2], "b": [3, 4]}).fit(X, y, task=task)
     assert model.converged_
     assert model.dual_gap_ < 1e-12
+
+
+# ------------------------------------------------------------------ families that are sums of parts
+
+
+LEVELS = np.repeat(["r / u", "r / v", "s / w"], N)
+PARTS = {
+    "pooling": (lambda **more: msmtfl.PartialPooling(5.0, 1.0, **more), False),
+    "armul": (lambda **more: msmtfl.RobustMTL(3.0, kind="armul", **more), False),
+    "nested ridge": (lambda **more: msmtfl.NestedMTL(3.0, 1.0, lam_upper=2.0, kind="ridge", **more), False),
+    "rmtfl": (lambda **more: msmtfl.RobustMTL(0.4, 0.2, kind="rmtfl", **more), True),
+    "nested": (lambda **more: msmtfl.NestedMTL(0.05, 0.05, lam_upper=0.05, **more), True),
+    "capped nested": (lambda **more: msmtfl.NestedMTL(0.05, 0.05, lam_upper=0.05, theta=0.3, **more), True),
+    "pretrained": (lambda **more: msmtfl.PretrainedMTL(0.05, 0.2, alpha=0.4, **more), True),
+}
+
+
+def counts(y):
+    return np.random.default_rng(0).poisson(np.exp(np.clip(0.5 * y, -2.0, 2.0))).astype(float)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "poisson", "cox"])
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.sampled(3)
+def test_groups_in_models_that_are_sums_of_parts(name, loss):
+    """Of one column they are what models are without, to the bit; where nothing is left out they are names only."""
+    make, selects = PARTS[name]
+    X, y, task = made(2)
+    if loss == "poisson":
+        y = counts(y)
+    if loss == "cox":
+        y = np.column_stack([np.exp(-0.3 * y), np.arange(len(y)) % 4 > 0])
+    labels = LEVELS if "nested" in name else task
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = make(loss=loss).fit(X, y, task=labels)
+        alone = make(loss=loss, feature_groups=ONE_BY_ONE).fit(X, y, task=labels)
+        model = make(loss=loss, feature_groups=NAMES).fit(X, y, task=labels)
+    np.testing.assert_array_equal(alone.coef_, plain.coef_)
+    assert not hasattr(alone, "feature_groups_")
+    assert model.feature_groups_.tolist() == NAMES
+    assert model.dual_gap_ <= 1e-9
+    if not selects:
+        np.testing.assert_array_equal(model.coef_, plain.coef_)
+        np.testing.assert_array_equal(model.row_norms_, plain.row_norms_)
+        return
+    parts = [getattr(model, at, model.coef_) for at in ("coef_common_", "coef_effects_", "coef_shared_")]
+    shared = [part for part in parts if part is not model.coef_]
+    assert all(together(part) for part in shared)
+    assert not np.array_equal(model.coef_, plain.coef_)
+    firsts = [model.row_norms_[g] for g in GROUPS]
+    assert all(len(set(one.tolist())) == 1 for one in firsts)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+@pytest.mark.parametrize("name", ["pooling", "armul", "rmtfl", "pretrained"])
+def test_groups_and_bounds_in_models_that_are_sums_of_parts(name, loss):
+    make, selects = PARTS[name]
+    X, y, task = made(3)
+    y = counts(y) if loss == "poisson" else y
+    bounded = make(loss=loss, feature_groups=NAMES, bounds=(0.0, 0.4)).fit(X, y, task=task)
+    plain = make(loss=loss, bounds=(0.0, 0.4)).fit(X, y, task=task)
+    assert ((bounded.coef_ >= 0.0) & (bounded.coef_ <= 0.4)).all()
+    assert bounded.dual_gap_ <= 1e-9
+    assert np.array_equal(bounded.coef_, plain.coef_) == (not selects)
+
+
+def test_the_second_step_of_a_pretrained_lasso_is_a_lasso_over_groups():
+    X, y, task = made(4)
+    model = msmtfl.PretrainedMTL(0.05, 0.8, alpha=0.4, feature_groups=NAMES).fit(X, y, task=task)
+    used = model.coef_common_ != 0.0
+    assert 0 < used.sum() < D
+    options = {"fit_intercept": True, "standardize": False, "positive": False, "feature_groups": NAMES}
+    problem = make_problem(read_training(X, y, task=task), **options)
+    folds = OffsetFolds(model.offset_folds, model.random_state)
+    (first,) = pretrain(problem, np.array([0.8]), folds, tol=1e-8, max_iter=0)
+    offset = 0.6 * np.concatenate(first.offsets)
+    factors = np.where(used, 1.0, 1.0 / 0.4)
+    second = LassoMTL(0.05, feature_groups=NAMES, penalty_factors=factors).fit(X, y, task=task, offset=offset)
+    np.testing.assert_allclose(model.coef_specific_, second.coef_, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["pooling", "rmtfl", "nested", "pretrained"])
+def test_searches_comparisons_maps_and_files_know_groups_of_parts(name, tmp_path):
+    X, y, task = made(5)
+    table = {
+        "pooling": "PartialPoolingCV",
+        "rmtfl": "RobustMTLCV",
+        "nested": "NestedMTLCV",
+        "pretrained": "PretrainedMTLCV",
+    }
+    more = {"kind": "rmtfl"} if name == "rmtfl" else {}
+    sizes = {"ks": 6} if name == "pooling" else {"lams": 6}
+    groups = dict(zip("abcde", [g.tolist() for g in GROUPS], strict=True))
+    search = getattr(msmtfl, table[name])(cv=3, feature_groups=groups, **sizes, **more)
+    search.fit(X, y, task=LEVELS if name == "nested" else task)
+    assert search.feature_groups_.tolist() == NAMES
+    assert search.dual_gap_ <= 1e-9
+    save_model(search, tmp_path / "m.msmtfl")
+    again = load_model(tmp_path / "m.msmtfl")
+    np.testing.assert_array_equal(again.coef_, search.coef_)
+    assert again.feature_groups_.tolist() == NAMES
+    assert len(variables_of(again)) == D
+    if name in ("rmtfl", "nested", "pretrained"):
+        assert sharing_map(again).features.tolist() == list("abcde")
+
+
+STUDY = Path(__file__).parents[2] / "benchmarks" / "studies" / "groups.py"
+BOUNDED = ["lasso", "l12", "dirty", "shared", "rmtfl"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not STUDY.exists(), reason="no benchmarks beside the tests")
+@pytest.mark.parametrize(
+    ("family", "bounded"),
+    [*((one, False) for one in [*BOUNDED, "nested", "pretrained"]), *((one, True) for one in BOUNDED)],
+)
+def test_groups_of_every_family_are_those_of_cvxpy(family, bounded):
+    pytest.importorskip("cvxpy")
+    beside_cvxpy = runpy.run_path(str(STUDY))["beside_cvxpy"]
+    for seed in range(100):
+        apart, gap, inside = beside_cvxpy(family, seed, bounded)
+        assert -1e-8 <= apart <= 1e-8, seed
+        assert gap <= 1e-9, seed
+        assert inside, seed
+
+
+@pytest.mark.parametrize("bounds", [None, (0.0, 0.5)])
+@pytest.mark.parametrize(
+    "make", [lambda **more: DirtyMTL(0.05, 0.11, **more), lambda **more: SharedMTL(0.1, 0.05, **more)]
+)
+def test_steps_in_all_at_once_and_by_multipliers_find_the_same(make, bounds, monkeypatch):
+    X, y, task = made(7)
+    arrived, at_once = [], block_norms.at_once
+
+    def noted(work, most):
+        found = at_once(work, most)
+        arrived.append(found[2])
+        return found
+
+    monkeypatch.setattr(block_norms, "at_once", noted)
+    quick = make(feature_groups=NAMES, bounds=bounds).fit(X, y, task=task)
+    assert arrived[-1]
+    monkeypatch.setattr(block_norms, "at_once", lambda work, most: (work.P, 0, False))
+    slow = make(feature_groups=NAMES, bounds=bounds).fit(X, y, task=task)
+    np.testing.assert_allclose(quick.coef_, slow.coef_, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(quick.coef_ == 0.0, slow.coef_ == 0.0)
+    assert max(quick.dual_gap_, slow.dual_gap_) <= 1e-12
+
+
+def test_columns_that_free_ones_explain_stop_no_other_group():
+    """What rounding leaves of the gradients of the former made the way of the latter's lengths 0: a gap of 5e-3."""
+    X, y, _ = made(2)
+    model = PARTS["capped nested"][0](feature_groups=NAMES).fit(X, y, task=LEVELS)
+    assert model.n_stages_ == 2
+    assert model.stages_[1].free_rows.size
+    assert model.dual_gap_ <= 1e-11

@@ -657,3 +657,16 @@ def test_a_page_of_noise_does_not_begin_with_a_finding(undrawn):
     search = MSMTFLClassifierCV(task_column="site", cv=3, lams=[0.002, 0.001]).fit(X, classes)
     told = "".join(part.text for part in answer(facts_of(search, X, classes))[0])
     assert told.startswith("Nothing is found that holds on new rows")
+
+
+def test_names_in_the_table_of_features_are_in_natural_order_and_rounding_has_no_direction():
+    """A patient whose target is computed from one feature has effects of 1e-17 of others: they were counted as "down"."""
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((120, 3)), np.repeat(["patient 2", "patient 10", "patient 1", "patient 3"], 30)
+    model = LassoMTL(0.01).fit(X, X[:, 0] + 0.1 * rng.standard_normal(120), task=task)
+    model.coef_[:] = [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [-1e-17, 0.0, 0.0], [1.0, 1.0, 0.0]]
+    facts = ModelFacts(model, Subject("updrs", "patient", "patients"))
+    table = model_tables.features_table(facts)
+    shown = {column.head: [cell.text for cell in column.cells] for column in table.columns}
+    assert shown["Direction"][:2] == ["up", "up"]
+    assert "patient 3 and patient 10" in shown["Used by"]

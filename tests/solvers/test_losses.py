@@ -9,6 +9,7 @@ from sklearn.linear_model import TweedieRegressor
 
 from msmtfl import MSMTFL, MSMTFLCV, Moments, TaskKFold, compare_models, regularization_surface
 from msmtfl._data.tasks import read_training
+from msmtfl._objective import loss_task
 from msmtfl._objective import escapes
 from msmtfl._objective.losses import (
     Gamma,
@@ -635,3 +636,18 @@ def test_an_intercept_is_found_however_far_the_targets_are_from_zero():
     assert far.lam_max_ == pytest.approx(1e100 * near.lam_max_, rel=1e-6)
     np.testing.assert_allclose(far.coef_ / 1e100, near.coef_, rtol=1e-5, atol=1e-8)
     np.testing.assert_allclose(far.intercept_ / 1e100, near.intercept_ + 1e6, rtol=1e-12)
+
+
+@pytest.mark.parametrize("at_once", [1, 50, 10**6])
+def test_columns_for_the_kernel_are_those_of_the_block(monkeypatch, at_once):
+    rng = np.random.default_rng(3)
+    X, task = rng.standard_normal((24, 7)), np.repeat([0, 1], 12)
+    y = (rng.random(24) < 0.5).astype(float)
+    y[::12], y[1::12] = 0.0, 1.0
+    data = read_training(X, y, task=task, sample_weight=rng.choice([1.0, 2.0, 0.5], 24))
+    problem = make_problem(data, loss="logistic", fit_intercept=True, standardize=False, positive=False)
+    monkeypatch.setattr(loss_task, "AT_ONCE", at_once)
+    for design in problem.designs:
+        found = design.by_feature()
+        assert found.flags.c_contiguous
+        np.testing.assert_array_equal(found, design.block(np.arange(7)).T)

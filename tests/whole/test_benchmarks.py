@@ -272,6 +272,7 @@ SMALLEST = [
         "school: 3 tasks, 1 splits",
         "",
     ),
+    pytest.param("interrupts.py", "--only threads --times 1", "| threads | 1 |", "", marks=[SLOW, pytest.mark.timed]),
     pytest.param("intercepts.py", "--smallest", "| 2 to 8 | 0 | inf |", ""),
     pytest.param("registers.py", "--repeats 1", "| surface of Isolet", "", marks=SLOW),
     pytest.param(

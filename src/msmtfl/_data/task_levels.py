@@ -33,6 +33,11 @@ from .tables import (
 SEPARATOR = " / "
 
 
+def label_of(given: Any) -> Any:
+    """A task's label as it stands in `tasks_`; of several levels it may be given as the tuple of their values."""
+    return SEPARATOR.join(map(_text, given)) if isinstance(given, tuple) and len(given) > 1 else given
+
+
 def joined(columns: Sequence[Labels], names: Sequence[Hashable], rows: int) -> np.ndarray:
     """(rows,) labels of tasks, from a column of labels for each level."""
     texts: list[np.ndarray] = []
@@ -181,6 +186,24 @@ class TaskLevels:
             known, codes[:, level] = np.unique(np.array(own), return_inverse=True)
             values.append(known)
         return cls(names, tuple(values), codes)
+
+    def only(self, some: Ints) -> TaskLevels:
+        """Those of some of the tasks, with the values that these have."""
+        found = [np.unique(codes, return_inverse=True) for codes in self.codes[some].T]
+        values = tuple(values[used] for values, (used, _) in zip(self.values, found, strict=True))
+        codes = np.stack([codes.ravel() for _, codes in found], axis=1).astype(np.intp)
+        return TaskLevels(self.names, values, codes, self.classes)
+
+    def places_in(self, some: Ints, others: Ints) -> Ints:
+        """(others, L): which of the parts (see `blocks`) of a fit to some of the tasks are those of the values of others;
+        -1 where none has the value."""
+        out, first = np.full((len(others), self.codes.shape[1]), -1, dtype=np.intp), 1
+        for k, codes in enumerate(self.codes.T):
+            used = np.unique(codes[some])
+            known = np.isin(codes[others], used)
+            out[known, k] = first + np.searchsorted(used, codes[others][known])
+            first += len(used)
+        return out
 
     @property
     def counts(self) -> Ints:

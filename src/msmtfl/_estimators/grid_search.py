@@ -13,7 +13,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.designs import Data, Floats
+from .._data.designs import Data, Floats, Ints
+from .._data.level_folds import LeaveTasksOut
 from .._data.task_data import TaskData
 from .._objective.penalties import Penalty
 from .._objective.problem import Problem
@@ -27,6 +28,7 @@ from .._paths.validation.errors import HeldOut
 from .._paths.validation.folds import read_splits
 from .._paths.validation.held_out import Split
 from .._paths.validation.information import CRITERIA, information
+from .._paths.validation.left_out import ForAllTasks
 from .._paths.validation.other_folds import OVER_RATIOS, cross_fitted_over, cross_fitted_score
 from .._paths.validation.remarks import warn_if_at_the_end, warn_if_too_good
 from .._paths.validation.scorers import ERRORS, Scorer
@@ -34,6 +36,7 @@ from .._runtime.checks import check_positive, check_share, check_verbose
 from .._runtime.progress import Progress, one_blas_thread
 from .._solvers.gram import BUDGET, Gram, follow, may_form
 from .._solvers.lassos.weighted_lasso import least_squares_on
+from .._solvers.problems.make_problem import of_tasks
 from .._solvers.problems.priors import gather, release
 from .._solvers.solvers import LASSOS, caches_for
 from .._solvers.stages import REPEATS, Solution, StageSolver, run_stages
@@ -41,7 +44,7 @@ from .._solvers.task_lassos import lassos_for
 from .base import MultiTaskModel
 from .cross_fitted import cross_fitted
 from .fitted import forget, require_offset
-from .new_tasks import ways
+from .new_tasks import leave_tasks, left_out, ways
 from .survival import held_out_concordance
 
 # Features from which on threads gain something: with fewer, most of a search with squared errors is spent in Python, which
@@ -110,9 +113,17 @@ class GridSearch(MultiTaskModel):
             forget(self, "l1_ratio_")
             problem = self._make_problem(X, y, task, sample_weight, offset)
             grid = self._grid(problem)
-            splits = read_splits(self.cv, X, y, groups, problem.data, self.random_state) if self._by_folds else []
+            splits = self._splits(self.cv, X, y, groups, problem) if self._by_folds else []
             scorer = self._scorer(X, y, sample_weight) if self._by_folds else None
         return problem, grid, splits, scorer
+
+    def _splits(self, cv: Any, X: Any, y: Any, groups: Any, problem: Problem) -> list[Any]:
+        """The folds, some of which may leave out whole tasks."""
+        if isinstance(cv, LeaveTasksOut) and cv.task is None and cv.task_column is None:
+            cv = LeaveTasksOut(
+                cv.level, n_splits=cv.n_splits, task_column=self.task_column, random_state=cv.random_state
+            )
+        return read_splits(cv, X, y, groups, problem.data, self.random_state, new_tasks=True)
 
     @property
     def _by_folds(self) -> bool:
@@ -131,23 +142,28 @@ class GridSearch(MultiTaskModel):
             steps = grid.steps * (len(splits) + 1) * len(ratios)
             with Progress(steps, self._step, self.verbose, self) as progress:
                 whole = self._by_folds and self._wants_whole(problem)
-                if whole and may_form(problem.designs, budget):
+                if whole and may_form(problem.designs, budget) and not leave_tasks(splits):
                     gather(problem, [split.train for split in splits], self.n_jobs)
                 grams = work._caches(problem, reuse=whole, budget=budget, n_jobs=self.n_jobs)
                 parts: dict[int, tuple[Problem, Any]] = {}  # training folds and their Gram matrices, if there are turns
 
                 def begin(split: Split, grid: Any, ratio: float) -> Any:
-                    at_once = whole or _whole(grams)
+                    left = left_out(self, problem, split)
+                    at_once = whole or left is not None or _whole(grams)
                     if id(split) not in parts:
-                        part = self._training(problem, split.train)
+                        of_fold = problem if left is None else of_tasks(problem, left.known)
+                        part = self._training(of_fold, split.train)
                         both = part, self._caches(part, reuse=at_once, budget=budget)
                         if len(ratios) > 1:
                             parts[id(split)] = both
                     else:
                         both = parts[id(split)]
                     part, of_part = replace(both[0], l1_ratio=ratio), both[1]
+                    grid = grid if left is None else self._grid_of(grid, left.known)
                     walker = self._walker(part, grid, of_part, None, progress)
                     scored = partial(self._refitted, part, grams=of_part) if self.relax else lambda found: found
+                    if left is not None:
+                        return walker, lambda: None, lambda found: ForAllTasks.of(problem, left, scored(found))
                     return walker, (lambda: None) if at_once else partial(follow, of_part, grams), scored
 
                 found = []
@@ -215,6 +231,8 @@ class GridSearch(MultiTaskModel):
 
     def _keep_scores(self, problem: Problem, folds: list[FoldRun], k: int, l: int) -> None:
         """What intervals are made of, where the rows are at hand that folds hold out (`_store` has forgotten any other)."""
+        if leave_tasks([fold.split for fold in folds]):  # they say nothing of new samples of known tasks
+            return
         fits = [fold.fit_at(k, l) for fold in folds] if isinstance(problem.data, TaskData) else []
         known = [fit for fit in fits if fit is not None]
         if known and len(known) == len(fits) and not problem.loss.levelled:
@@ -317,6 +335,10 @@ class GridSearch(MultiTaskModel):
                 self.surface_ = other._solve(problem, grid, grams, self.n_jobs, progress)
             release(problem)
         return self
+
+    def _grid_of(self, grid: Any, known: Ints) -> Any:
+        """A grid for some of the tasks."""
+        return grid
 
     def _same_grid(self, grid: Any) -> Any:
         """A grid made anew, with what the fit knew of it beside the samples."""

@@ -11,10 +11,18 @@ import numpy as np
 
 from .._data.designs import Floats, Ints
 from .._data.task_data import TaskData
+from .._data.task_levels import TaskLevels
 from .._objective.problem import Problem
 from .._paths.conformal import Stand, means_of_others
+from .._paths.validation.left_out import LeftOut, shares_by_level
+from .._solvers.problems.make_problem import of_tasks
 from .._solvers.problems.priors import without_priors
 from .families import family_of
+
+NOTHING_COMMON = (
+    "{} has no part that is common to all tasks. Set unknown_task='mean' or 'similar', or take SharedMTL, PartialPooling or "
+    "PretrainedMTL."
+)
 
 Line = tuple[Floats, Floats]  # coefficients (K, d) and intercepts (K,)
 
@@ -65,10 +73,7 @@ def new_line(model: Any, coef: Floats, intercept: Floats) -> Line:
         )
     common = model._common()
     if common is None:
-        raise ValueError(
-            f"{type(model).__name__} has no part that is common to all tasks. Set unknown_task='mean' or 'similar', or take "
-            "SharedMTL, PartialPooling or PretrainedMTL."
-        )
+        raise ValueError(NOTHING_COMMON.format(type(model).__name__))
     w = np.reshape(common, coef.shape[1:])
     if not getattr(model, "fit_intercept", True):
         return w, np.zeros(len(w))
@@ -87,6 +92,36 @@ def _level(model: Any, w: Floats, otherwise: Floats) -> Floats:
 
 
 # ------------------------------------------------------------------ as if known tasks were new
+
+
+def leave_tasks(splits: list[Any]) -> bool:
+    """Whether any of the folds leaves out whole tasks."""
+    return any(getattr(split, "left_out", None) is not None for split in splits)
+
+
+def left_out(model: Any, problem: Problem, split: Any) -> LeftOut | None:
+    """The tasks that a fold leaves out, and what `model.unknown_task` says to stand for them: where it is "error", what
+    tasks have in common; None if there are none."""
+    new = getattr(split, "left_out", None)
+    if new is None:
+        return None
+    known = np.setdiff1d(np.arange(problem.m), new)
+    means, way = feature_means(problem), model.unknown_task
+    shares, effects = np.full((len(new), len(known)), 1.0 / len(known)), None
+    common = any(part.common for part in family_of(model).parts)
+    if way == "common" and not common:
+        raise ValueError(NOTHING_COMMON.format(type(model).__name__))
+    if way == "similar":
+        sd = of_tasks(problem, known).feature_sds
+        scale = spread(means[known], sd)
+        shares = np.array([similarity(mean, means[known], sd, scale) for mean in means[new]])
+    elif way != "mean" and hasattr(model, "_line_of"):
+        levels: TaskLevels = model._found_levels(problem)
+        shares = shares_by_level(levels.codes[known], levels.codes[new])
+        effects = levels.places_in(known, new)
+    elif way != "mean" and common:
+        effects = np.empty((len(new), 0), dtype=np.intp)
+    return LeftOut(new, known, shares, means[known] if effects is not None and model.fit_intercept else None, effects)
 
 
 def way_of(model: Any, label: Any) -> str:

@@ -12,6 +12,8 @@ from .._data.forms.dense import DenseRows
 from .._data.forms.level_rows import LevelPrior, LevelRows
 from .losses import Huber, Loss, best_level, pseudo_samples
 
+AT_ONCE = 2**16  # numbers of X that are looked at together
+
 
 def _key(w: Floats) -> int:
     return hash((w + 0.0).tobytes())  # -0.0 is 0.0
@@ -151,6 +153,14 @@ class LossTask:
         """(rows, len(features)): x_r - mean, without the sample weights; and a column of ones, if asked for"""
         part = np.asarray(self.base.columns(features) / self.base.u[:, None])
         return np.column_stack([part, np.ones(len(part))]) if ones else part
+
+    def by_feature(self) -> Floats:
+        """(d, rows): the block of all features, the column of each side by side; made in parts that fit into caches"""
+        out, width = np.empty((self.d, len(self.y))), max(1, AT_ONCE // max(len(self.y), 1))
+        for low in range(0, self.d, width):
+            some = np.arange(low, min(low + width, self.d))
+            out[some[0] : some[-1] + 1] = self.block(some).T
+        return out
 
     @property
     def beside(self) -> Floats:

@@ -458,7 +458,9 @@ LOSSES: dict[str, Callable[[float], Loss]] = {  # by name, from the parameter ep
 def loss_named(name: str, epsilon: float = 1.35) -> Loss:
     """The loss with a name, such as "gamma", "tweedie(1.7)" or "cox(breslow)"."""
     plain, inside = _parts_of(name)
-    loss: Any = LOSSES[plain](epsilon)
+    loss: Any = LOSSES[plain](epsilon) if plain in LOSSES else None
+    if loss is None or not (inside is None or hasattr(loss, "called")):
+        raise ValueError(f"loss must be one of {', '.join(map(repr, of_regressions()))}, got {name!r}.")
     return cast(Loss, loss if inside is None else loss.called(inside))
 
 

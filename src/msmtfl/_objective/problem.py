@@ -138,10 +138,11 @@ class Problem:
         """(m, d): standard deviations if standardised, else 1 or those of columns in all tasks."""
         if self.known_units is not None:
             return self.known_units
-        squares = self.variances
+        if not self.standardize:
+            return np.ones((self.m, self.d))
         if self.standardize == NUMERIC:
             return np.tile(self.column_units, (self.m, 1))
-        return np.sqrt(np.where(squares > 0, squares, 1.0)) if self.standardize else np.ones_like(squares)
+        return np.sqrt(np.where(self.variances > 0, self.variances, 1.0))
 
     @cached_property
     def column_units(self) -> Floats:

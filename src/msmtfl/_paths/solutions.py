@@ -204,6 +204,10 @@ class Solutions:
             row[self.solved[s].at] = self.solved[s].values
         return out
 
+    def _in_common(self, place: int) -> Floats | None:
+        """(parts, d): what all tasks have in common, and effects of levels below it; None if there is no such part."""
+        return None
+
     @cached_property
     def _by_task(self) -> list[TaskCoefs]:
         return self._apart([(solved.at, solved.values) for solved in self.solved])
@@ -504,8 +508,7 @@ class StagedSolutions(Solutions):
 
     @property
     def settled(self) -> np.ndarray:
-        short = frozenset(SHORT)
-        return np.array([reason not in short for reason in self.ended.flat], dtype=bool).reshape(self.ended.shape)
+        return np.array([reason not in SHORT for reason in self.ended.flat], dtype=bool).reshape(self.ended.shape)
 
     @cached_property
     def n_stages(self) -> Ints:

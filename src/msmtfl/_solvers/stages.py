@@ -49,7 +49,7 @@ FULL = "stopped: stage 1 has more than one coefficient for every six rows; a sea
 DENSE = "stopped: a larger lam has more than one coefficient for every three rows; a search ends there, with that one"
 LEFT_OUT = "not solved: errors on held-out samples had turned at larger values"
 # a search ended before the model's own algorithm would have
-SHORT = (CROWDED, SEPARATED, UNFINISHED, FULL, DENSE, LEFT_OUT)
+SHORT = frozenset((CROWDED, SEPARATED, UNFINISHED, FULL, DENSE, LEFT_OUT))
 SAME = 1e-8  # slopes of a penalty this close count as the same; those of capped ones are 0 or 1
 UNSOLVED = "stopped, not certified: stage {} is not solved to tol (relative duality gap {:.1e} > {:.0e})"
 

@@ -43,7 +43,9 @@ def start(
         typer.echo(context.get_help())
 
 
-@app.command(epilog="\b\nExample:\n  msmtfl demo")
+@app.command(
+    epilog="\b\nExample:\n  msmtfl demo", short_help="Show a first result: 442 diabetes patients in six groups."
+)
 def demo() -> None:
     """Fit 442 diabetes patients in six groups: shared features, what sharing gained, the certificate (ten seconds)."""
     with guard("demo"):
@@ -52,21 +54,24 @@ def demo() -> None:
         demonstration.main()
 
 
-for command, examples in (
-    (fitting.fit, fitting.EXAMPLES),
-    (using.predict, using.PREDICT),
-    (using.inspect, using.INSPECT),
-    (using.report, using.REPORT),
-    (papers.table, papers.TABLE),
-    (papers.plot, papers.PLOT),
-    (comparing.compare, comparing.COMPARE),
-    (comparing.surface, comparing.SURFACE),
-    (reproducing.reproduce, reproducing.EXAMPLES),
+for command, examples, short in (  # short: one line of the list of commands, at 80 columns
+    (fitting.fit, fitting.EXAMPLES, "Fit a model to a table; parameters by cross-validation."),
+    (using.predict, using.PREDICT, "Predict: one line per row of DATA, in its order."),
+    (using.inspect, using.INSPECT, "Say what a model file holds, and what is shared."),
+    (using.report, using.REPORT, "Make the HTML report of a model file: it works offline."),
+    (papers.table, papers.TABLE, "Make a table of the coefficients for a paper."),
+    (papers.plot, papers.PLOT, "Draw a model file for a paper, as PDF, SVG or PNG."),
+    (comparing.compare, comparing.COMPARE, "Did sharing help, and for whom? All models on the same rows."),
+    (comparing.surface, comparing.SURFACE, "Solve MSMTFL on the whole grid of lam and theta."),
+    (reproducing.reproduce, reproducing.EXAMPLES, "Run the paper's experiments and check its claims."),
 ):
-    app.command(epilog=examples)(command)
+    app.command(epilog=examples, short_help=short)(command)
 
 
-@app.command(epilog="\b\nExample:\n  msmtfl completion bash >> ~/.bashrc")
+@app.command(
+    epilog="\b\nExample:\n  msmtfl completion bash >> ~/.bashrc",
+    short_help="Print what makes a shell complete commands and options.",
+)
 def completion(
     shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
 ) -> None:

@@ -263,7 +263,8 @@ def _broken(line: str, width: int) -> str:
     if len(line) <= width:
         return line
     indent = line[: len(line) - len(line.lstrip())]
-    how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": indent}
+    after = f"{indent}  " if indent else ""  # what goes on is further in than what begins
+    how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": after}
     return textwrap.fill(line, width, **how)
 
 

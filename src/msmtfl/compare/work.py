@@ -15,7 +15,7 @@ from sklearn.base import clone
 from .._estimators.grid_search import GridSearch
 from .._paths.validation.held_out import Split
 from .._runtime.progress import one_blas_thread
-from .._solvers.solvers import LASSOS
+from .._solvers.solvers import LASSOS, POOLING
 from .choice.points import Points, recording
 from .scoring import Cells, OfFold
 
@@ -107,13 +107,13 @@ def pays(m: int, d: int, fits: int) -> bool:
 
 def slowest_first(models: Mapping[str, Any], jobs: Sequence[Job]) -> list[Job]:
     """What takes longest is begun first, so that processes end together: searches that couple tasks, those of them with a
-    second parameter before the others."""
+    second parameter before the others, and partial pooling, which has no zeros to profit from."""
 
     def length(job: Job) -> int:
         model = models[job.name]
         if not isinstance(model, GridSearch) or model._structure == LASSOS:
             return 0
-        return 2 if "ratios" in model.get_params(deep=False) else 1
+        return 2 if "ratios" in model.get_params(deep=False) or model._structure == POOLING else 1
 
     return sorted(jobs, key=length, reverse=True)
 

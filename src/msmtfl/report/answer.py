@@ -185,7 +185,8 @@ def error(facts: ModelFacts) -> str:
         return ""
     where = f" (but for {tasks_listed(facts, facts.failed)}: see below)" if facts.failed.size else ""
     chance = ", so it may be chance" if found.share <= found.reach else ""
-    spread = f" (95 % interval for new rows: {percent(found.share - found.reach, 0)} to {_upto(found)}{chance})"
+    ends = f"{percent(found.share - found.reach, 0)} to {_upto(found)}"
+    spread = f" ({percent(0.95, 0)} interval for new rows: {ends}{chance})"
     spread = spread if np.isfinite(found.reach) and found.share > 0 else ""
     of_each = f"each {words.task}'s own" if facts.m > 1 else "the"
     if facts.classes:
@@ -210,7 +211,7 @@ def error(facts: ModelFacts) -> str:
 
 def tasks_listed(facts: ModelFacts, places: Ints) -> str:
     """Names of tasks in a sentence."""
-    return listed([task(label) for label in facts.model.tasks_[places]])
+    return listed([task(label, facts.subject.task) for label in facts.model.tasks_[places]])
 
 
 def order(facts: ModelFacts) -> str:

@@ -15,6 +15,7 @@ from .._estimators.classification.classes import labels_of
 from .._estimators.fitted import classes_together, of_survival
 from .._estimators.intervals import task_radii
 from .._paths.validation.too_good import PERFECT
+from .._runtime.text.naturally import natural_order
 from ..plots.maps import OVER_CLASSES
 from ..sharing import size_over_classes
 from .known import performance
@@ -26,6 +27,7 @@ from .words import every, listed, percent
 MOST_COLUMNS = 12  # tasks up to which the table of features has a column for each
 LEVEL = 0.9  # of intervals of predictions that are told of
 RANGE = (-1e300, 1e300)  # of effects
+ROUNDING = 1e-12  # an effect, relative to the largest of its feature, that is nothing but rounding
 MOST_ROWS_SHOWN = "those with the most rows are shown"
 VALUES = {
     "lam_max_": "λ from which on all is 0",
@@ -175,6 +177,7 @@ def _effects(facts: ModelFacts, place: Ints) -> list[Column]:
     if facts.K > 1:
         return []
     W = facts.effects[:, 0][:, place]
+    W = np.where(np.abs(W) > ROUNDING * np.abs(W).max(axis=0), W, 0.0)  # what rounding left has no direction
     used = np.where(W == 0, np.nan, W)
     up, down = (W > 0).sum(axis=0), (W < 0).sum(axis=0)
     words = [_way(int(a), int(b)) for a, b in zip(up, down, strict=True)]
@@ -251,6 +254,10 @@ def _of_known(values: Floats, best: np.ufunc) -> Floats:
     return np.asarray(best.reduce(values, axis=0))
 
 
+def _sorted(labels: Any) -> Any:
+    return labels[natural_order(labels.tolist())]
+
+
 def _users(facts: ModelFacts, j: int) -> str:
     """The tasks that use a feature, by name if they are few."""
     used = facts.sharing.support[:, j]
@@ -258,8 +265,8 @@ def _users(facts: ModelFacts, j: int) -> str:
     if n in (0, facts.m):
         return every(facts.m) if n else "none"
     if n <= 3:
-        return listed(labels[used])
-    return f"all but {listed(labels[~used])}" if facts.m - n <= 2 else f"{n} of {facts.m}"
+        return listed(_sorted(labels[used]))
+    return f"all but {listed(_sorted(labels[~used]))}" if facts.m - n <= 2 else f"{n} of {facts.m}"
 
 
 def intervals_table(facts: ModelFacts) -> Table | None:

@@ -102,7 +102,7 @@ def left_out(facts: ModelFacts, before: str | None = None) -> str:
     said.append(not_learned(facts))
     few = np.flatnonzero(facts.n_samples < FEW)
     if few.size and facts.m > 1:
-        tasks = listed([task(label) for label in facts.model.tasks_[few]])
+        tasks = listed([task(label, facts.subject.task) for label in facts.model.tasks_[few]])
         said.append(
             f"{facts.subject.counted(len(few))} with fewer than {FEW} rows: {tasks}. Their own errors and coefficients are "
             "known poorly."
@@ -164,7 +164,7 @@ def prediction(facts: ModelFacts) -> str:
     )
     if np.isfinite(of_task).sum() > 1:
         extremes = (np.nanargmin(of_task), np.nanargmax(of_task))
-        ends = [f"{number(of_task[i])} in {task(facts.model.tasks_[i])}" for i in extremes]
+        ends = [f"{number(of_task[i])} in {task(facts.model.tasks_[i], facts.subject.task)}" for i in extremes]
         said += f": from {ends[0]} to {ends[1]}"
     poor = int((of_task >= 1).sum())
     if poor:
@@ -180,7 +180,7 @@ def _in_order(facts: ModelFacts) -> str:
     if not np.isfinite(found).any():
         return ""
     low, high = int(np.nanargmin(found)), int(np.nanargmax(found))
-    ends = [f"{number(found[i])} in {task(facts.model.tasks_[i])}" for i in (low, high)]
+    ends = [f"{number(found[i])} in {task(facts.model.tasks_[i], facts.subject.task)}" for i in (low, high)]
     said = f"from {ends[0]} to {ends[1]}" if low != high else number(found[low])
     return f" The C-index, the share of pairs whose order is predicted, is {said} (0.5 is chance, 1 is perfect)."
 
@@ -206,7 +206,7 @@ def suspicious(facts: ModelFacts) -> str:
         if worst == 0.0
         else f"with a {facts.words.loss} of at most {worst:.0e} of {facts.words.unit}"
     )
-    tasks = listed([task(label) for label in facts.model.tasks_[known]])
+    tasks = listed([task(label, facts.subject.task) for label in facts.model.tasks_[known]])
     return (
         f"Too good to be true: held-out rows of {tasks} are predicted {size}. Is the target computed from a feature there, "
         "or are rows in the table twice?"
@@ -226,7 +226,7 @@ def failing(facts: ModelFacts) -> str:
         known = f"{counted(int(facts.n_samples[i]), 'row')}, " if np.isfinite(facts.n_samples[i]) else ""
         off = f"{known}{begin or 'off by '}{number(size(errors.loss[i]))}"
         nothing = f"the {facts.words.nothing} {number(size(facts.unit[i]))}"
-        said.append(f"{task(facts.model.tasks_[i])} ({off}, {nothing})")
+        said.append(f"{task(facts.model.tasks_[i], facts.subject.task)} ({off}, {nothing})")
     more = f" and {facts.subject.counted(len(places) - LISTED)} more" if len(places) > LISTED else ""
     of_all = f"{begin or 'off by '}{number(size(all_rows.loss))}, each {facts.subject.task}'s own {facts.words.nothing}"
     one = len(places) == 1
@@ -244,7 +244,8 @@ def reach(facts: ModelFacts) -> str:
     if not known.size or facts.classes:
         return ""
     first, last = known[np.argmin(radii[known])], known[np.argmax(radii[known])]
-    ends = [f"±\N{NO-BREAK SPACE}{number(radii[i])} in {task(facts.model.tasks_[i])}" for i in (first, last)]
+    one, labels = facts.subject.task, facts.model.tasks_
+    ends = [f"±\N{NO-BREAK SPACE}{number(radii[i])} in {task(labels[i], one)}" for i in (first, last)]
     far = f"±\N{NO-BREAK SPACE}{number(radii[first])}" if len(radii) == 1 else f"from {ends[0]} to {ends[1]}"
     few = int(np.isnan(radii).sum()) - len(facts.added)
     rest = f"; {facts.subject.counted(few)} {'has' if few == 1 else 'have'} too few rows to say" if few else ""
@@ -258,7 +259,7 @@ def unmeasured(facts: ModelFacts) -> str:
     """Which tasks have no held-out error, where others do."""
     if facts.errors is None or not facts.added:
         return ""
-    added = listed([task(label) for label in facts.added])
+    added = listed([task(label, facts.subject.task) for label in facts.added])
     return f"Not measured: {added}, which add_task added after the search."
 
 

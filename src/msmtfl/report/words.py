@@ -74,13 +74,13 @@ def every(m: int) -> str:
     return "both" if m == 2 else f"all {m}"
 
 
-def task(label: Any) -> str:
+def task(label: Any, word: str = "task") -> str:
     """
-    >>> task("north"), task(3)
-    ('north', 'task 3')
+    >>> task("north"), task(3), task(24, "field")
+    ('north', 'task 3', 'field 24')
     """
     text = short(label)
-    return f"task {text}" if text.replace(".", "").isdigit() else text
+    return f"{word} {text}" if text.replace(".", "").isdigit() else text
 
 
 def listed(names: Sequence[Any], most: int = LISTED) -> str:

@@ -23,7 +23,6 @@ from ..._data.task_data import TaskData
 from ..._data.tasks import check_weights, read_training
 from ..._objective.losses import LOGISTIC, SOFTMAX
 from ..._objective.problem import Problem
-from ..._paths.validation.folds import read_splits
 from ..._runtime.progress import one_blas_thread, with_callbacks
 from ..._solvers.problems.make_problem import make_problem
 from ..added_tasks import AddTaskMixin
@@ -425,7 +424,7 @@ class ClassifierSearch(_AddsTasks):
             grid, splits, scorer = self._grid(problem), [], None
             if self._by_folds:
                 codes = as_given(y, read.codes)
-                splits = read_splits(self._folds(read, groups), X, codes, groups, problem.data, self.random_state)
+                splits = self._splits(self._folds(read, groups), X, codes, groups, problem)
                 scorer = self._class_scorer(X, read)
         self._fit_point(problem, grid, splits, scorer)
         self._note_classes(read)

@@ -96,9 +96,9 @@ class NestedMTLClassifier(ClassifierFit, NestedFit):
         Which columns belong together. With kind="sparse" what is common, and the effects of a value
         of a level, have all columns of a group or none: in place of absolute values stand the l2
         norms of a group (times the penalty factors), times the root of its size; theta caps the
-        sum of those of a level over its values. With kind="ridge" no penalty leaves columns out, so
-        that groups are names: sharing maps, importances and reports speak of the group, and
-        coefficients are the same without. Columns that are in no group are groups by themselves.
+        sum of those of a level over its values. With kind="ridge" no penalty leaves columns out,
+        so that groups are names: `feature_groups_` and reports have them, and coefficients are
+        the same without. Columns that are in no group are groups by themselves.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the
@@ -366,9 +366,9 @@ class NestedMTLClassifierCV(ClassifierSearch, NestedSearch):
         Which columns belong together. With kind="sparse" what is common, and the effects of a value
         of a level, have all columns of a group or none: in place of absolute values stand the l2
         norms of a group (times the penalty factors), times the root of its size; theta caps the
-        sum of those of a level over its values. With kind="ridge" no penalty leaves columns out, so
-        that groups are names: sharing maps, importances and reports speak of the group, and
-        coefficients are the same without. Columns that are in no group are groups by themselves.
+        sum of those of a level over its values. With kind="ridge" no penalty leaves columns out,
+        so that groups are names: `feature_groups_` and reports have them, and coefficients are
+        the same without. Columns that are in no group are groups by themselves.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the

@@ -12,7 +12,7 @@ from ..._objective.penalties import ConcaveRows
 from ..._paths.families.nested_path import NestedGrid
 from ..families import LAM, Family, Formula, Part, Strength, Variant, at_once
 from ..fitted import name_of_loss
-from ..words.formula_texts import letters
+from ..words.formula_texts import letters, of_groups
 from ..words.grid_words import GridWords, Levels, Results, number
 from .classifiers import NestedMTLClassifier, NestedMTLClassifierCV
 from .effects import nested_coef
@@ -87,6 +87,7 @@ def of_nested(model: Any) -> Formula:
         notes.append(f"θ = {number(theta)}")
     if loss.note:
         notes.append(letters(loss, model))
+    notes += of_groups(model)
     if getattr(model, "penalty_factors", None) is not None:
         notes.append("with penalty_factors f: f w in the place of w in the penalty")
     return text, "  +  ".join(terms), notes
@@ -97,12 +98,15 @@ def levels_in_words(model: Any) -> str:
     spread = model.level_spread()
     parts = {name: float(((sd * model.feature_sd_) ** 2).sum()) for name, sd in spread.items()}
     total = sum(parts.values())
-    if len(parts) < 2 or not total > 0.0:
+    if len(parts) < 2:
         return ""
-    shares = [f"{100 * part / total:.0f} % {name}" for name, part in parts.items()]
     lams = [f"{lam:.4g} for {name}" for name, lam in zip(parts, [*model.lam_upper_.tolist(), model.lam_], strict=True)]
+    strengths = f"The strengths of the levels are {', '.join(lams)}."
+    if not total > 0.0:
+        return strengths
+    shares = [f"{100 * part / total:.0f} % {name}" for name, part in parts.items()]
     said = f"What differs between the effects of tasks is, by level: {', '.join(shares)} (of its variance)."
-    return f"{said} The strengths of the levels are {', '.join(lams)}."
+    return f"{said} {strengths}"
 
 
 REGRESSION = Family(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
+from ..._data.designs import Ints
 from ..._data.task_levels import TaskLevels
 from ..._objective.coupled.level_penalty import SPARSE, LevelPenalty
 from ..._objective.problem import Problem
@@ -41,6 +43,9 @@ class NestedSearch(Nested, GridSearch):
     def _grid(self, problem: Problem) -> NestedGrid:
         levels: TaskLevels = self._levels(problem)
         return nested_grid(problem, levels, self.kind, self.lams, self.lam_commons, self.lam_uppers, self.lam_min_ratio)
+
+    def _grid_of(self, grid: NestedGrid, known: Ints) -> NestedGrid:
+        return replace(grid, levels=grid.levels.only(known))
 
     def _walker(
         self, problem: Problem, grid: NestedGrid, grams: Any, n_jobs: int | None, progress: Progress
@@ -100,7 +105,8 @@ class NestedMTLCV(NestedSearch, FromMomentsMixin):
     cv : int, splitter or iterable of (train, test), default=5
         The folds. A number means that many folds stratified by task (:class:`TaskKFold`);
         with a 2-D y a sample is held out in all tasks at once. Every training fold needs
-        samples of every task.
+        samples of every task, but with :class:`LeaveTasksOut`, which holds out whole tasks as
+        new ones.
     scoring : {"neg_nmse", "neg_amse", "neg_mse", "neg_deviance"}, scorer name or callable, default="neg_nmse"
         What is compared; greater is better. "neg_nmse", "neg_amse" and "neg_mse" are minus
         a task's held-out squared error over the variance of its targets, over their mean
@@ -191,9 +197,9 @@ class NestedMTLCV(NestedSearch, FromMomentsMixin):
         Which columns belong together. With kind="sparse" what is common, and the effects of a value
         of a level, have all columns of a group or none: in place of absolute values stand the l2
         norms of a group (times the penalty factors), times the root of its size; theta caps the
-        sum of those of a level over its values. With kind="ridge" no penalty leaves columns out, so
-        that groups are names: sharing maps, importances and reports speak of the group, and
-        coefficients are the same without. Columns that are in no group are groups by themselves.
+        sum of those of a level over its values. With kind="ridge" no penalty leaves columns out,
+        so that groups are names: `feature_groups_` and reports have them, and coefficients are
+        the same without. Columns that are in no group are groups by themselves.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the

@@ -156,8 +156,8 @@ class PartialPoolingCV(PoolingSearch, FromMomentsMixin):
         sums of parts here; the parts have none of their own.
     feature_groups : mapping {name: columns} or sequence of d names, optional
         Which columns belong together, as those of one variable. Ridges leave no column out, so that
-        groups are names here: sharing maps, importances and reports speak of the group, and
-        coefficients are the same without.
+        groups are names here: `feature_groups_` and reports have them, and coefficients are the same
+        without.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the

@@ -285,8 +285,8 @@ class RobustMTL(RobustFit, PartialFitMixin):
         place of the norm of a row of P stands the l2 norm of a group's coefficients in all tasks
         (times the penalty factors), times the root of the group's size; deviations are of whole
         tasks anyway. With kind="armul" no penalty leaves columns out, so that groups are names:
-        sharing maps, importances and reports speak of the group, and coefficients are the same
-        without. Columns that are in no group are groups by themselves.
+        sharing maps and reports speak of them, and coefficients are the same without. Columns
+        that are in no group are groups by themselves.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the

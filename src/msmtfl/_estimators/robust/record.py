@@ -11,7 +11,7 @@ from ..._objective.penalties import ConcaveRows
 from ..._paths.families.robust_path import ARMUL, RobustGrid
 from ..families import Family, Formula, Part, Strength, Variant, at_once
 from ..fitted import loss_of
-from ..words.formula_texts import letters
+from ..words.formula_texts import letters, of_groups
 from ..words.grid_words import GridWords, Levels, Results, number
 from .fit import RobustMTL, robust_coef
 from .search import RobustMTLCV
@@ -60,6 +60,7 @@ def of_robust(model: Any) -> Formula:
         notes.append("W = P + Q" if deviates else "W = P: no task deviates")
     if loss.note:
         notes.append(letters(loss, model))
+    notes += of_groups(model)
     if getattr(model, "penalty_factors", None) is not None:
         notes.append("with penalty_factors f: f w in the place of w in the penalty")
     return of_loss, "  +  ".join(filter(None, (deviations, common))), notes

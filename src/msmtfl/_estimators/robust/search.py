@@ -115,7 +115,8 @@ class RobustMTLCV(RobustSearch, FromMomentsMixin):
     cv : int, splitter or iterable of (train, test), default=5
         The folds. A number means that many folds stratified by task (:class:`TaskKFold`);
         with a 2-D y a sample is held out in all tasks at once. Every training fold needs
-        samples of every task.
+        samples of every task, but with :class:`LeaveTasksOut`, which holds out whole tasks as
+        new ones.
     scoring : {"neg_nmse", "neg_amse", "neg_mse", "neg_deviance"}, scorer name or callable, default="neg_nmse"
         What is compared; greater is better. "neg_nmse", "neg_amse" and "neg_mse" are minus
         a task's held-out squared error over the variance of its targets, over their mean
@@ -210,8 +211,8 @@ class RobustMTLCV(RobustSearch, FromMomentsMixin):
         place of the norm of a row of P stands the l2 norm of a group's coefficients in all tasks
         (times the penalty factors), times the root of the group's size; deviations are of whole
         tasks anyway. With kind="armul" no penalty leaves columns out, so that groups are names:
-        sharing maps, importances and reports speak of the group, and coefficients are the same
-        without. Columns that are in no group are groups by themselves.
+        sharing maps and reports speak of them, and coefficients are the same without. Columns
+        that are in no group are groups by themselves.
     unknown_category : {"error", "baseline"}, default="error"
         What `predict` does with a category of a categorical column that was not in the training
         data: raise an error, or count the sample as none of the known categories, so that the

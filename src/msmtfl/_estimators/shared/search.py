@@ -103,7 +103,8 @@ class SharedMTLCV(SharedSearch, FromMomentsMixin):
     cv : int, splitter or iterable of (train, test), default=5
         The folds. A number means that many folds stratified by task (:class:`TaskKFold`);
         with a 2-D y a sample is held out in all tasks at once. Every training fold needs
-        samples of every task.
+        samples of every task, but with :class:`LeaveTasksOut`, which holds out whole tasks as
+        new ones.
     scoring : {"neg_nmse", "neg_amse", "neg_mse", "neg_deviance"}, scorer name or callable, default="neg_nmse"
         What is compared; greater is better. "neg_nmse", "neg_amse" and "neg_mse" are minus
         a task's held-out squared error over the variance of its targets, over their mean

@@ -47,8 +47,7 @@ def penalised(
         text, notes = penalty(model)
         note = letters(kind, model)
         notes = [*([note] if note else []), *notes, *of_classes(model)]
-        if groups_of(model) is not None:
-            notes.append("j: groups of p features, whose coefficients count together as p^½ ‖w‖₂")
+        notes += of_groups(model)
         if getattr(model, "penalty_factors", None) is not None:
             notes.append("with penalty_factors f: f w in the place of w in the penalty")
         return loss, _with_ridge(model, text, squares), notes
@@ -59,6 +58,12 @@ def penalised(
 def letters(loss: Loss, model: Any) -> str:
     """What the letters of a loss's text are."""
     return loss.note.format(epsilon=getattr(model, "epsilon", 0.0), power=getattr(loss, "power", 0.0))
+
+
+def of_groups(model: Any) -> list[str]:
+    """What is said where a penalty knows groups of features."""
+    said = "j: groups of p features, whose coefficients count together as p^½ ‖w‖₂"
+    return [] if groups_of(model) is None else [said]
 
 
 def fixed(loss: str, penalty: str, note: str) -> Callable[[Any], Formula]:

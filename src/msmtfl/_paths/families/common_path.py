@@ -227,6 +227,9 @@ class SharedSurface(StagedSolutions):
         out[at] = values
         return out
 
+    def _in_common(self, place: int) -> Floats:
+        return self._common(place).reshape(-1, len(self.features))
+
     def point(self, k: int, l: int) -> Floats:
         """(p,): b and V"""
         return self.point_at(self._place(k, l))

@@ -202,6 +202,9 @@ class NestedSurface(PointSurface):
 
     certify: ClassVar[Certify] = staticmethod(certify_levels)
 
+    def _in_common(self, place: int) -> Floats:
+        return np.asarray(self.points[place].toarray())
+
 
 class NestedPaths(PointPaths):
     """Goes down every column of the grid, each solve from the one before, as far as it is asked to."""

@@ -150,6 +150,9 @@ class PoolingSurface(Solutions):
         """Return the common part at a point of the grid, (d,), of several classes (classes * d,)."""
         return np.asarray(self.common[self._place(k, l)])
 
+    def _in_common(self, place: int) -> Floats:
+        return np.asarray(self.common[place]).reshape(-1, len(self.features))
+
     def of_task(self, i: int) -> TaskCoefs:
         W = self.coefs_of[:, i]
         solution, feature = np.nonzero(W)

@@ -197,6 +197,10 @@ class PretrainedSurface(Solutions):
         first = np.array([proof.unique for proof in self._first_proofs])
         return np.asarray(self._beside(lambda column: column.unique) & first)
 
+    def _in_common(self, place: int) -> Floats:
+        column = int(np.argwhere(self.places == place)[0, 1])
+        return self.firsts[column].coef[None]
+
     def to_dict(self) -> dict[str, np.ndarray]:
         columns = {**self.parameters}
         for name in ("objective", "dual_gap", "unique", "n_rows", "n_entries"):

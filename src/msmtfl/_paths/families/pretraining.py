@@ -36,6 +36,7 @@ from ..grid import Grid
 from ..grids import read_lams
 from ..solutions import Solutions
 from ..stage_paths import StagePaths
+from ..surface import Surface
 from ..validation.scorers import Scorer
 
 LOOKED_AT = 8  # columns that say, beside the target, in which order samples are dealt out
@@ -210,6 +211,18 @@ class Pooled:
         return X, y, stack.offset
 
 
+class _Abreast(StagePaths):
+    """The paths of several lassos, of which each fold asks for the latest solutions."""
+
+    kept: tuple[object, Surface] | None = None
+
+    def latest(self) -> Surface:
+        new = self.parts[-1] if self.parts else None
+        if self.kept is None or self.kept[0] is not new:
+            self.kept = new, super().latest()
+        return self.kept[1]
+
+
 def _abreast(pooled: list[Pooled], grid: Grid, options: dict[str, Any]) -> StagePaths:
     """The lassos of all samples and of those that every fold leaves, which go down the grid as tasks of one problem do."""
     one, count = pooled[0].problem, len(pooled)
@@ -226,7 +239,7 @@ def _abreast(pooled: list[Pooled], grid: Grid, options: dict[str, Any]) -> Stage
     )
     grid = replace(grid, lams=grid.lams / count)  # each loss is one of so many in the mean that is minimised
     grams = caches_for(both, LASSOS, reuse=True)
-    return StagePaths(both, grid, max_stages=1, n_jobs=None, grams=grams, tick=lambda part: None, stop=None, **options)
+    return _Abreast(both, grid, max_stages=1, n_jobs=None, grams=grams, tick=lambda part: None, stop=None, **options)
 
 
 class _Side:
@@ -262,7 +275,7 @@ class _Fold:
     def measure(self, data: object, found: Solutions, scorer: Scorer | None) -> tuple[Floats, Floats, None]:
         """Mean errors (1, K, L) of the samples held out, and their weight."""
         places, back = found.places_in_use()
-        coefs, weight = found.coefs(places)[:, self.place], self.some.weights
+        coefs, weight = found.of_task(self.place).dense(places), self.some.weights
         f = self.X @ coefs.T + found.intercepts_at(self.place, places, coefs)
         if self.offset is not None:
             f = f + self.offset[:, None]

@@ -202,6 +202,10 @@ class RobustSurface(PointSurface):
         counts = np.array([np.count_nonzero(np.diff(P.indptr)[-m:]) for P in self.points], dtype=np.intp)
         return np.asarray(self._at_points(counts, -1))
 
+    def _in_common(self, place: int) -> Floats:
+        shared = self.points[place].toarray()[: -len(self.tasks)]
+        return np.asarray(shared.mean(axis=0, keepdims=True))
+
     def to_dict(self) -> dict[str, np.ndarray]:
         return super().to_dict() | {"n_outliers": self.n_outliers.reshape(-1)}
 

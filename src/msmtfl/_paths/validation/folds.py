@@ -7,6 +7,7 @@ own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Protocol, TypeAlias, TypeGuard
 
@@ -18,6 +19,7 @@ from ..._data.copies import groups_of, remark_on_repeats
 from ..._data.designs import AnyData, Folded
 from ..._data.event_times import times_of
 from ..._data.folds import TaskKFold
+from ..._data.level_folds import LeaveTasksOut
 from ..._data.tables import Labels, RandomState, Table, Targets, names_of
 from ..._data.task_data import TaskData
 from .held_out import Split
@@ -37,9 +39,16 @@ Folds: TypeAlias = int | Splitter | Pairs | None  # cv=
 
 
 def read_splits(
-    cv: Folds, X: Table, y: Targets, groups: Labels | None, data: AnyData, random_state: RandomState
+    cv: Folds,
+    X: Table,
+    y: Targets,
+    groups: Labels | None,
+    data: AnyData,
+    random_state: RandomState,
+    new_tasks: bool = False,
 ) -> list[Any]:
-    """The folds asked for: a number (stratified by task), a splitter, or pairs of row indices."""
+    """The folds asked for: a number (stratified by task), a splitter, or pairs of row indices. `new_tasks`: whether folds
+    may leave tasks out as a whole, as those of `LeaveTasksOut` do."""
     if not isinstance(data, TaskData):  # no rows at hand: folds were made before
         assert isinstance(data, Folded)
         return data.splits()
@@ -49,7 +58,11 @@ def read_splits(
     if groups is not None:
         groups = groups_of(groups, data.X)
     cv = read_cv(cv, random_state)
-    pairs = _stratified(cv, data, groups) if by_task(cv) else list(check_cv(cv).split(X, y, groups))
+    leaves = isinstance(cv, LeaveTasksOut)
+    if isinstance(cv, LeaveTasksOut):
+        pairs: Any = _of_whole_tasks(cv, X, data, groups, new_tasks)
+    else:
+        pairs = _stratified(cv, data, groups) if by_task(cv) else list(check_cv(cv).split(X, y, groups))
     splits = []
     for f, pair in enumerate(pairs):
         if len(pair) != 2:
@@ -59,11 +72,14 @@ def read_splits(
         if (split.train & split.test).any():
             row = int(np.argmax(split.train & split.test))
             raise ValueError(f"row {row} is both in the training rows and in the test rows of fold {f}.")
-        lost = [task.label for task in data.tasks if not split.train[task.rows].any()]
-        if lost:
+        lost = [i for i, task in enumerate(data.tasks) if not split.train[task.rows].any()]
+        if lost and leaves:
+            split = replace(split, left_out=np.array(lost))
+        elif lost:
             raise ValueError(
-                f"fold {f} leaves task(s) {names_of(lost)} without training rows. Use cv=TaskKFold(...) or a number of "
-                "folds, which keep every task in every training fold, or fewer folds."
+                f"fold {f} leaves task(s) {names_of(data.labels[lost])} without training rows. Use cv=TaskKFold(...) or a "
+                "number of folds, which keep every task in every training fold, or fewer folds. To predict new tasks a "
+                "search takes cv=LeaveTasksOut(...)."
             )
         if not any(split.test[task.rows].any() for task in data.tasks):
             raise ValueError(f"fold {f} holds out no row that counts (test rows: {int(split.test.sum())}).")
@@ -73,6 +89,32 @@ def read_splits(
     if groups is None:
         remark_on_repeats(data, splits)
     return splits
+
+
+def _of_whole_tasks(
+    cv: LeaveTasksOut, X: Table, data: TaskData, groups: np.ndarray | None, new_tasks: bool
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Folds that hold out whole tasks."""
+    if not new_tasks:
+        raise ValueError(
+            "cv=LeaveTasksOut(...) is for searches (the CV classes): folds are of known tasks here. compare_models says "
+            "what to expect of new tasks with leave_one_task_out=True, or the name of a level."
+        )
+    if data.form != "long" or data.classes > 1 or data.survival:
+        raise ValueError(
+            "cv=LeaveTasksOut(...) needs a label per sample, numbers or two classes to predict: not a y with a column per "
+            "task, more than two classes, or times until an event. Use a number of folds."
+        )
+    if groups is not None:
+        raise ValueError("cv=LeaveTasksOut(...) holds out whole tasks: leave out groups=.")
+    if cv.task is not None:
+        return list(cv.split(X))
+    fold, N = cv.deal(data.labels), data.X.shape[0]
+    of_rows = np.full(N, -1, dtype=np.intp)
+    for task, f in zip(data.tasks, fold.tolist(), strict=True):
+        of_rows[task.rows] = f
+    numbers = range(int(fold.max()) + 1)
+    return [(np.flatnonzero((of_rows != f) & (of_rows >= 0)), np.flatnonzero(of_rows == f)) for f in numbers]
 
 
 def read_cv(cv: Folds, random_state: RandomState) -> Folds:

@@ -29,12 +29,14 @@ Record: TypeAlias = Callable[["Split", TaskData, Solutions, Floats, Floats, list
 @dataclass(frozen=True)
 class Split:
     """Rows to train on and rows held out, both (N,) bool; who asks for more than mean errors is told of the solutions on
-    the training rows (`record`), once they have been measured. `groups` (N,) are those that folds keep together."""
+    the training rows (`record`), once they have been measured. `groups` (N,) are those that folds keep together, `left_out`
+    places of tasks that have no training rows."""
 
     train: np.ndarray
     test: np.ndarray
     record: Record | None = field(default=None, repr=False, compare=False)
     groups: np.ndarray | None = field(default=None, repr=False, compare=False)
+    left_out: Ints | None = field(default=None, repr=False, compare=False)
 
     def measure(
         self, data: TaskData, surface: Solutions, scorer: Scorer | None, held: Callable[[], RowsHeldOut] | None = None

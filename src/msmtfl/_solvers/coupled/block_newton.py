@@ -74,14 +74,21 @@ def _asleep(work: Any, P: Floats, U: Floats) -> tuple[Floats, Floats]:
     press them some would leave their norms as large as they may be."""
     if work.box is None:
         return P, U
-    groups, size = work.groups, (np.abs(P) * work.root).max(axis=0)
-    small = ~groups.closed((size > SMALL) | work.free.any(axis=0)) & P.any(axis=0)
-    if not small.any():
-        return P, U
-    to = np.where(small, 0.0, P)
-    G = work.loss_gradient(to)
-    now = _present(work, to, np.where(small, outwards(work.box, G), U))
-    return (to, now.U) if now.error <= CLOSE else (P, U)
+    groups = work.groups
+    for whole in (True, False):  # groups in all parts, and in single ones
+        sizes = groups.lengths((work.root * P).T)  # (groups, parts)
+        tiny = sizes <= SMALL
+        small = (tiny.all(axis=1, keepdims=True) if whole else tiny) & (sizes > 0.0)
+        parts = small[groups.of].T & work.penalised
+        if not parts.any():
+            continue
+        to = np.where(parts, 0.0, P)
+        none = (groups.lengths(work.coefs(to).T) == 0.0)[groups.of].T  # (m, k): what tasks do not use
+        none &= parts.any(axis=0) if whole else parts[-len(none) :]
+        now = _present(work, to, np.where(none, outwards(work.box, work.loss_gradient(to)), U))
+        if now.error <= CLOSE:
+            P, U = to, now.U
+    return P, U
 
 
 def _present(work: Any, P: Floats, U: Floats) -> _Present:

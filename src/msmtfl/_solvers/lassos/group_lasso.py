@@ -26,6 +26,7 @@ CLOSE = 1e-7  # violation of optimality from which on steps in V take over
 POLISHES = 4  # of these
 NULL = 1e-12  # eigenvalues, per column and relative to the largest, that are those of dependent columns
 NOISE = 4e-15  # what rounding leaves of a gradient, relative to the numbers that it is made of
+EXPLAINED = 1e-24  # second derivatives, relative to the largest, that are squares of what rounding leaves of gradients
 FLAT = 1e-12  # a pivot, relative to the diagonal, below which a matrix counts as singular
 
 
@@ -222,7 +223,9 @@ class _Scaled:
 
 def _lengths(H: Floats, slope: Floats, t: Floats) -> Floats:
     """The t >= 0 of least  slope'(t - t0) + 1/2 (t - t0)'H(t - t0)."""
-    out, live = np.zeros_like(t), np.diag(H) > 0.0
+    diagonal = np.diag(H)
+    # of columns that free ones explain rounding is all that is left: their groups are 0
+    out, live = np.zeros_like(t), diagonal > EXPLAINED * diagonal.max(initial=0.0)
     if live.any():
         part = H[np.ix_(live, live)]
         part[np.diag_indices_from(part)] *= 1.0 + 1e-13

@@ -120,7 +120,7 @@ class LossLassos:
     def _state(self, i: int) -> _newton.Newton:
         design, nothing = self.designs[i], np.zeros(self.d)
         out = _newton.Newton(
-            np.ascontiguousarray(design.block(np.arange(self.d)).T),
+            design.by_feature(),
             np.ascontiguousarray(design.y, dtype=np.float64),
             np.ascontiguousarray(design.v),
             np.ascontiguousarray(design.offset),

@@ -9,13 +9,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._data.designs import Data, Design, FeatureRows, Floats
+from ..._data.designs import Data, Design, FeatureRows, Floats, Ints
 from ..._data.forms.dense import RowTask
 from ..._data.forms.level_rows import LevelPrior, LevelRows, drawn
 from ..._data.tables import warn_user
 from ..._data.task_data import Task, TaskData
 from ..._data.tasks import warn_of_single_rows
-from ..._objective.box import Limit
+from ..._objective.box import Box, Limit
 from ..._objective.class_tasks import ClassGroup, ClassTask
 from ..._objective.loss_task import LossTask
 from ..._objective.losses import Huber, Loss, Softmax, loss_named
@@ -107,6 +107,19 @@ def training(problem: Problem, keep: np.ndarray | int) -> Problem:
     centre, kind = problem.designs[0].base.centre, problem.intercepts
     designs = _designs(data, problem.loss, centre, problem.given_factors, problem.limit, intercepts=kind)
     return replace(problem, designs=designs, scored_by=tuple(design.of_loss for design in problem.designs))
+
+
+def of_tasks(problem: Problem, some: Ints) -> Problem:
+    """The problem of some of the tasks, of data that have rows."""
+    data, box, units = problem.data, problem.bounds, problem.known_units
+    return replace(
+        problem,
+        data=replace(data, tasks=tuple(data.tasks[i] for i in some), labels=data.labels[some]),
+        designs=[problem.designs[i] for i in some],
+        given_factors=np.asfortranarray(problem.given_factors[:, some]),
+        known_units=None if units is None else units[some],
+        bounds=None if box is None else Box(box.low[some], box.high[some]),
+    )
 
 
 def remade(problem: Problem, data: TaskData, factors: Floats, centre: bool, kind: Huber | None = None) -> Problem:
