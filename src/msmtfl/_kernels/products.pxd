@@ -1,8 +1,10 @@
 # C declarations for products.py; the algorithm itself is plain Python there and also runs uncompiled.
+from libc.math cimport sqrt
 from scipy.linalg.cython_blas cimport dgemm, dsyrk
 
 cdef extern from "vector.h" nogil:
     int msmtfl_widest
+    void vec_axpy(Py_ssize_t n, double a, const double *x, double *y)
     void vec_moments(Py_ssize_t n, double u, double y, const double *x, double *sums, double *c, double *squares)
     void vec_columns(Py_ssize_t n, Py_ssize_t d, const double *X, Py_ssize_t ld, const double *u, const double *y,
                      double *sums, double *c, double *squares)

@@ -1,6 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, infer_types=True, freethreading_compatible=True
-"""Products of a task's X in one pass over it: sums over its samples, its Gram matrix, rows of that.
+"""Products of a task's X in one pass over it: sums over its samples, its Gram matrix, rows of that. And parts of the tasks'
+Gram matrices between some rows, with the systems that these make.
 
 Where X lies in memory as the compiled loops want it they are used, else NumPy. This file is plain Python:
 `cython` types make it C.
@@ -8,6 +9,9 @@ Where X lies in memory as the compiled loops want it they are used, else NumPy. 
 
 import cython
 import numpy as np
+
+if not cython.compiled:
+    from math import sqrt
 
 
 def column_moments(
@@ -129,6 +133,218 @@ def few_products(
                 )
             return
     np.matmul(V, X, out=np.asarray(out))
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _sort_entries(
+    i: cython.Py_ssize_t,
+    S: cython.double[:, ::1],
+    free: cython.uchar[:, ::1],
+    index: cython.Py_ssize_t[:, ::1],
+    counts: cython.Py_ssize_t[::1],
+) -> cython.void:
+    """index, counts <- which of the entries of task i are free, and which follow their row's level."""
+    counts[0] = 0
+    counts[1] = 0
+    for j in range(free.shape[1]):
+        if free[i, j]:
+            index[0, counts[0]] = j
+            counts[0] += 1
+        elif S[j, i] != 0.0:
+            index[1, counts[1]] = j
+            counts[1] += 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _factor(
+    weight: cython.double,
+    Q: cython.double[:, :],
+    rows: cython.Py_ssize_t[::1],
+    free: cython.Py_ssize_t[::1],
+    f: cython.Py_ssize_t,
+    height: cython.double,
+    L: cython.double[::1],
+) -> cython.int:
+    """L (f, f) <- the Cholesky factor of weight Q + height on the free entries; 0 if that is not positive definite."""
+    for r in range(f):
+        for s in range(r + 1):
+            total: cython.double = weight * Q[rows[free[r]], rows[free[s]]]
+            if r == s:
+                total += height
+            for l in range(s):
+                total -= L[r * f + l] * L[s * f + l]
+            if s < r:
+                L[r * f + s] = total / L[s * f + s]
+            elif total > 0.0:
+                L[r * f + r] = sqrt(total)
+            else:
+                return 0
+    return 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _solve_lower(f: cython.Py_ssize_t, L: cython.double[::1], x: cython.double[::1]) -> cython.void:
+    """x <- L^-1 x"""
+    for r in range(f):
+        total: cython.double = x[r]
+        for l in range(r):
+            total -= L[r * f + l] * x[l]
+        x[r] = total / L[r * f + r]
+
+
+def eliminate(
+    kappa: cython.double[::1],
+    Q: cython.double[:, :, :],
+    which: cython.int[::1],
+    rows: cython.Py_ssize_t[::1],
+    S: cython.double[:, ::1],
+    free: cython.uchar[:, ::1],
+    rest: cython.double[:, ::1],
+    heights: cython.double[::1],
+    slot: cython.Py_ssize_t[::1],
+    M: cython.double[:, ::1],
+    right: cython.double[::1],
+    room: cython.double[::1],
+    index: cython.Py_ssize_t[:, ::1],
+):
+    """Take every task's free entries out of the system M, right for the levels t of the Dirty norm; False if that fails.
+
+    Of the k `rows` of Q, S (k, m) says how entries follow their row's level, free (m, k) which move by themselves, rest (m,
+    k) their gradients, heights (m,) what is added to a task's diagonal, slot (k,) the place of a row's level in the system.
+    room keeps, one task after the other, the Cholesky factor L of its f free entries, L^-1 rest, and L^-1 times how these
+    gradients follow a level, for each of its levels. index (3, k) is scratch.
+    """
+    at: cython.Py_ssize_t = 0
+    good: cython.int = 1
+    with cython.nogil:
+        for i in range(free.shape[0]):
+            _sort_entries(i, S, free, index, index[2])
+            f: cython.Py_ssize_t = index[2, 0]
+            t: cython.Py_ssize_t = index[2, 1]
+            L: cython.double[::1] = room[at:]
+            z: cython.double[::1] = room[at + f * f :]
+            good = _factor(kappa[i], Q[which[i]], rows, index[0], f, heights[i], L)
+            if not good:
+                break
+            for l in range(f):
+                z[l] = rest[i, index[0, l]]
+            _solve_lower(f, L, z)
+            at += f * (f + 1)
+            for s in range(t):
+                j: cython.Py_ssize_t = index[1, s]
+                y: cython.double[::1] = room[at + s * f :]
+                for l in range(f):
+                    y[l] = kappa[i] * S[j, i] * Q[which[i], rows[j], rows[index[0, l]]]
+                _solve_lower(f, L, y)
+                for l in range(f):
+                    right[slot[j]] -= y[l] * z[l]
+                for r in range(s + 1):
+                    total: cython.double = S[j, i] * S[index[1, r], i] * kappa[i]
+                    total *= Q[which[i], rows[j], rows[index[1, r]]]
+                    for l in range(f):
+                        total -= y[l] * room[at + r * f + l]
+                    M[slot[j], slot[index[1, r]]] += total
+                    if r < s:
+                        M[slot[index[1, r]], slot[j]] += total
+            at += t * f
+    return bool(good)
+
+
+def substitute(
+    S: cython.double[:, ::1],
+    free: cython.uchar[:, ::1],
+    slot: cython.Py_ssize_t[::1],
+    levels: cython.double[::1],
+    room: cython.double[::1],
+    index: cython.Py_ssize_t[:, ::1],
+    out: cython.double[:, ::1],
+):
+    """out (k, m), 0 to begin with, <- the step of all entries, given that of the levels and what `eliminate` has left."""
+    at: cython.Py_ssize_t = 0
+    with cython.nogil:
+        for i in range(free.shape[0]):
+            _sort_entries(i, S, free, index, index[2])
+            f: cython.Py_ssize_t = index[2, 0]
+            L: cython.double[::1] = room[at:]
+            z: cython.double[::1] = room[at + f * f :]
+            at += f * (f + 1)
+            for s in range(index[2, 1]):
+                step: cython.double = levels[slot[index[1, s]]]
+                out[index[1, s], i] = S[index[1, s], i] * step
+                for l in range(f):
+                    z[l] -= room[at + l] * step
+                at += f
+            for l in range(f):
+                r: cython.Py_ssize_t = f - 1 - l
+                z[r] /= L[r * f + r]
+                out[index[0, r], i] = z[r]
+                for s in range(r):
+                    z[s] -= L[r * f + s] * z[r]
+
+
+def compact(Q: cython.double[:, :, ::1], kept: cython.Py_ssize_t[::1]):
+    """The rows and columns `kept` (rising) of every matrix of Q become its first ones."""
+    k: cython.Py_ssize_t = kept.shape[0]
+    first: cython.Py_ssize_t = 0
+    with cython.nogil:
+        while first < k and kept[first] == first:
+            first += 1
+        for g in range(Q.shape[0]):
+            for a in range(k):
+                for b in range(first if a < first else 0, k):
+                    Q[g, a, b] = Q[g, kept[a], kept[b]]
+
+
+def extend(
+    Q: cython.const[cython.double][:, :, :],
+    rows: cython.Py_ssize_t[::1],
+    first: cython.Py_ssize_t,
+    out: cython.double[:, :, ::1],
+):
+    """out[g] at (a, b) <- Q[g] at (rows[a], rows[b]), which are symmetric; what is before `first` is there already. The
+    indices are trusted."""
+    k: cython.Py_ssize_t = rows.shape[0]
+    with cython.nogil:
+        for g in range(Q.shape[0]):
+            for a in range(first, k):
+                for b in range(a + 1):
+                    out[g, a, b] = Q[g, rows[a], rows[b]]
+            for b in range(k):
+                for a in range(first if b < first else b + 1, k):
+                    out[g, b, a] = out[g, a, b]
+
+
+def add_between(block: cython.const[cython.double][:, :], rows: cython.Py_ssize_t[::1], out: cython.double[:, ::1]):
+    """out at (rows[a], rows[b]) += block at (a, b); the indices are trusted."""
+    k: cython.Py_ssize_t = rows.shape[0]
+    with cython.nogil:
+        for a in range(k):
+            for b in range(k):
+                out[rows[a], rows[b]] += block[a, b]
+
+
+def subtract(
+    Q: cython.const[cython.double][:, ::1],
+    rows: cython.Py_ssize_t[::1],
+    weights: cython.double[::1],
+    out: cython.double[::1],
+):
+    """out -= sum_a weights[a] Q[rows[a]]; the indices are trusted."""
+    d: cython.Py_ssize_t = out.shape[0]
+    with cython.nogil:
+        for a in range(rows.shape[0]):
+            if weights[a] != 0.0:
+                if cython.compiled:
+                    vec_axpy(d, -weights[a], cython.address(Q[rows[a], 0]), cython.address(out[0]))
+                else:
+                    for l in range(d):
+                        out[l] -= weights[a] * Q[rows[a], l]
 
 
 def use_registers(width: cython.int) -> cython.int:

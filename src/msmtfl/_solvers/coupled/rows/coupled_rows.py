@@ -17,6 +17,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 
 from ...._data.designs import Design, Floats, Ints, stage_scale
+from ...._kernels import products as _products
 from ...._kernels import row_sweep as _row_kernel
 from ...._objective.coupled.row_norms import DirtyNorm, GroupNorm, RowNorm, lengths
 from ...gram import Gram, gram_caches
@@ -155,16 +156,16 @@ class CoupledRows:
         """(groups, K, K): the Gram matrices between some rows, of which the first ones are in place."""
         out = self.room[:, : len(rows), : len(rows)]
         if self.stack is not None:
-            _row_kernel.extend(self.stack, rows, first, self.room)
+            _products.extend(self.stack, rows, first, self.room)
             self._add_ridge(out, rows)
             return out
         for g, gram in enumerate(self.grams):
             self._fetch(gram, rows)
             room = self.room[g : g + 1]
             if gram.whole is not None:
-                _row_kernel.extend(gram.whole[None], rows, first, room)
+                _products.extend(gram.whole[None], rows, first, room)
             else:
-                _row_kernel.extend(gram.known[None], gram.slot[rows].astype(np.intp), first, room)
+                _products.extend(gram.known[None], gram.slot[rows].astype(np.intp), first, room)
         self._add_ridge(out, rows)
         return out
 
@@ -192,9 +193,9 @@ class CoupledRows:
                     self._fetch(gram, used)
                     whole, weights = gram.whole, self.kappa[tasks[0]] * W[used, tasks[0]]
                     if whole is not None:
-                        _row_kernel.subtract(whole, used, weights, out[tasks[0]])
+                        _products.subtract(whole, used, weights, out[tasks[0]])
                     else:
-                        _row_kernel.subtract(gram.rows, gram.slot[used].astype(np.intp), weights, out[tasks[0]])
+                        _products.subtract(gram.rows, gram.slot[used].astype(np.intp), weights, out[tasks[0]])
                 elif gram.whole is not None and len(used) > MOST * self.d:
                     out[tasks] -= (W[:, tasks] * self.kappa[tasks]).T @ gram.whole
                 else:
@@ -333,7 +334,7 @@ class CoupledRows:
             wanted = np.zeros(self.d, dtype=bool)
             wanted[rows] = True
             kept = np.flatnonzero(wanted[known])
-            _row_kernel.compact(self.room, kept)
+            _products.compact(self.room, kept)
         rows = np.concatenate([known[kept], new])
         if len(rows) > self.room.shape[1]:
             capacity = min(int(ROOM * len(rows)) + JOIN, self.d)
@@ -540,14 +541,14 @@ class CoupledRows:
         slot[t_rows] = np.arange(len(t_rows))
         heights = ridge * work.H[U].max(axis=0)
         S, rest = np.ascontiguousarray(S), np.ascontiguousarray(rest)
-        if not _row_kernel.eliminate(
+        if not _products.eliminate(
             self.kappa, work.Q, self.which, U, S, among, rest, heights, slot, M, right, room, index
         ):
             return None
         dt = solved(M, right) if t_rows.size else np.empty(0)
         if dt is None:
             return None
-        _row_kernel.substitute(S, among, slot, dt, room, index, step)
+        _products.substitute(S, among, slot, dt, room, index, step)
         return step
 
     def _by_task(
@@ -582,7 +583,7 @@ class CoupledRows:
                 both = solve_triangular(factor, both, lower=True, check_finite=False, overwrite_b=True)
                 share -= both[:, 1:].T @ both[:, 1:]
                 right[tied] -= both[:, 1:].T @ both[:, 0]
-            _row_kernel.add_between(share, tied, M)
+            _products.add_between(share, tied, M)
             eliminated.append((at, tied, factor, both))
         dt = solved(M, right) if t_rows.size else np.empty(0)
         if dt is None:

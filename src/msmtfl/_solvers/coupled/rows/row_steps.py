@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from ...._data.designs import Floats, Ints
-from ...._kernels.row_sweep import extend
+from ...._kernels.products import extend
 
 BATCHED = (
     48  # up to this order matrices are inverted together, or factored in the kernel, and Gram matrices kept together
