@@ -315,7 +315,8 @@ def test_one_more_task(kind):
     beside = model.coef_[-1] - model.coef_common_ - model.effects("region")["south"]
     np.testing.assert_allclose(beside, model.effects("school")["77"], atol=1e-12)
     np.testing.assert_array_equal(model.coef_[:-1], before)
-    model.add_task(X[:25], y[:25], "atlantis / 1")
+    model.add_task(X[:25], y[:25], ("atlantis", 1))
+    assert model.tasks_[-1] == "atlantis / 1"
     np.testing.assert_allclose(model.effects("region")["atlantis"], 0.0)
     sums = model.coef_common_ + model.coef_effects_[model.task_effects_].sum(axis=1)
     np.testing.assert_allclose(model.coef_, sums, atol=1e-12)

@@ -1,5 +1,7 @@
 """Rows that couple the tasks: the solver against oracles and duality gaps found on X and y, norms and certificates."""
 
+import itertools
+
 import numpy as np
 import oracles
 import pytest
@@ -450,11 +452,62 @@ def minimise_row(penalty, h, b, f, start, guess=0.0):
     Q, which, kinds = h[:, None, None].copy(), np.arange(m, dtype=np.intc), np.zeros((1, m), dtype=np.uint8)
     H, F, scratch, past = h[None].copy(), f[None].copy(), np.empty((5, m)), np.empty((2, 2, m))
     done, _ = _row_kernel.sweep(
-        norm, np.array([a]), np.array([most]), np.ones(m), Q, which, H, F, G, W, T, kinds, scratch, past, 1, 0.0
+        norm,
+        np.array([a]),
+        np.array([most]),
+        np.ones(m),
+        Q,
+        which,
+        H,
+        F,
+        G,
+        W,
+        T,
+        kinds,
+        scratch,
+        past,
+        G.copy(),
+        1,
+        0.0,
     )
     assert done == 1
     np.testing.assert_allclose(G[:, 0], b - h * W[0], rtol=0, atol=1e-14 * (np.abs(b) + h * np.abs(start)).max())
     return W[0], T[0], kinds[0]
+
+
+def gone_over(kind, seed, means, epochs=4000):
+    """Goes, W and how far G is from the gradient there, of rows with columns that are much alike."""
+    rng = np.random.default_rng(seed)
+    m, K = 4, 12
+    X = rng.standard_normal((m, 30, K)) + 3.0 * rng.standard_normal((m, 30, 1))
+    Q, C = np.einsum("isj,isk->ijk", X, X) / 30, 2.0 * rng.standard_normal((m, K))
+    kappa, which, kinds = rng.uniform(0.5, 2.0, m), np.arange(m, dtype=np.intc), np.zeros((K, m), dtype=np.uint8)
+    H = np.ascontiguousarray((kappa[:, None] * Q.diagonal(axis1=1, axis2=2)).T)
+    a, b, F = np.full(K, 0.3), np.full(K, 0.6), rng.uniform(0.5, 2.0, (K, m))
+    G, W, past = C.copy(), np.zeros((K, m)), np.empty((2, means + 2, K * m))
+    done, _ = _row_kernel.sweep(
+        kind, a, b, kappa, Q, which, H, F, G, W, np.zeros(K), kinds, np.empty((5, m)), past, C, epochs, 1e-13
+    )
+    return done, W, np.abs(G - C + np.einsum("i,ijk,ki->ij", kappa, Q, W)).max()
+
+
+@pytest.mark.parametrize(("kind", "most"), [(_row_kernel.GROUP, 0.8), (_row_kernel.DIRTY, 1.0)])
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_means_of_goes_lead_to_the_same_solution_sooner(kind, most, seed):
+    (plain, W, _), (sooner, same, off) = gone_over(kind, seed, 0), gone_over(kind, seed, 5)
+    assert W.any()
+    assert sooner < most * plain
+    assert off < 1e-12
+    np.testing.assert_allclose(same, W, rtol=0, atol=1e-9 * np.abs(W).max())
+
+
+@pytest.mark.parametrize("epochs", [1, 5, 6, 7, 8, 9, 13, 14, 20])
+def test_means_of_goes_end_with_a_go(epochs):
+    """Wherever they end, G is the gradient at W."""
+    for kind, seed in itertools.product((_row_kernel.GROUP, _row_kernel.DIRTY), range(4)):
+        done, _, off = gone_over(kind, seed, 5, epochs)
+        assert done == epochs
+        assert off < 1e-12
 
 
 def random_row(rng, wild=0):

@@ -33,6 +33,11 @@ from .tables import (
 SEPARATOR = " / "
 
 
+def label_of(given: Any) -> Any:
+    """A task's label as it stands in `tasks_`; of several levels it may be given as the tuple of their values."""
+    return SEPARATOR.join(map(_text, given)) if isinstance(given, tuple) and len(given) > 1 else given
+
+
 def joined(columns: Sequence[Labels], names: Sequence[Hashable], rows: int) -> np.ndarray:
     """(rows,) labels of tasks, from a column of labels for each level."""
     texts: list[np.ndarray] = []

@@ -17,6 +17,7 @@ from .._data.statistics.moments import Moments, add_rows
 from .._data.statistics.parquet import Rows
 from .._data.tables import label_array, missing_values, warn_user
 from .._data.task_data import Task, TaskData
+from .._data.task_levels import label_of
 from .._data.tasks import read_training
 from .._objective.losses import Huber, loss_named
 from .._objective.penalties import ConcaveEntries, ConcaveRows, Penalty
@@ -83,8 +84,9 @@ class AddTaskMixin(MultiTaskModel):
             identifies the task.
         y : array-like of shape (n,)
             Targets of the new task.
-        label : str or number
-            The label of the new task; the model must not have a task with this label.
+        label : str, number or tuple
+            The label of the new task; the model must not have a task with this label. Of tasks with several
+            levels the values of all levels, ``("north", "school 7")``, or the label as it stands in `tasks_`.
         sample_weight : array-like of shape (n,), optional
             Weights of the samples, at least 0. By default all are 1.
         offset : array-like of shape (n,), optional
@@ -97,6 +99,7 @@ class AddTaskMixin(MultiTaskModel):
         """
         check_is_fitted(self, "stages_")
         self._check_growth(offset)
+        label = label_of(label)
         check_label(label, self.tasks_.tolist())
         with one_blas_thread():
             data = self._read_new(X, y, sample_weight, offset)

@@ -31,10 +31,9 @@ ZERO = cython.declare(cython.int, 0)  # stays 0
 TIED = cython.declare(cython.int, 1)  # |f v| = t
 BELOW = cython.declare(cython.int, 2)  # |f v| < t, or not penalised: its gradient is 0
 ABOVE = cython.declare(cython.int, 3)  # |f v| > t: its gradient is a f
-RIDGE = cython.declare(
-    cython.double, 1e-14
-)  # of the changes' squares: what keeps weights of goes from following rounding
-FAR = cython.declare(cython.double, 1e3)  # weights of goes that are larger cost digits
+RIDGE = cython.declare(cython.double, 1e-14)  # of the squares of changes: keeps weights from following rounding
+FAR = cython.declare(cython.double, 1e3)  # weights of goes that are larger cost too many digits
+SOME = cython.declare(cython.double, 10.0)  # those that are larger cost some: G is made anew in the end
 PATTERN = {"ZERO": ZERO, "TIED": TIED, "BELOW": BELOW, "ABOVE": ABOVE}
 
 
@@ -333,6 +332,33 @@ def _go(
     return sqrt(worst)
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _gradient(
+    kappa: cython.double[::1],
+    Q: cython.double[:, :, :],
+    which: cython.int[::1],
+    C: cython.double[:, ::1],
+    W: cython.double[:, ::1],
+    G: cython.double[:, ::1],
+) -> cython.void:
+    """G <- C - kappa_i Q_i w_i"""
+    K: cython.Py_ssize_t = W.shape[0]
+    for i in range(W.shape[1]):
+        for l in range(K):
+            G[i, l] = C[i, l]
+        for j in range(K):
+            step: cython.double = -kappa[i] * W[j, i]
+            if step == 0.0:
+                continue
+            if cython.compiled:
+                vec_axpy(K, step, cython.address(Q[which[i], j, 0]), cython.address(G[i, 0]))
+            else:
+                for l in range(K):
+                    G[i, l] += step * Q[which[i], j, l]
+
+
 def sweep(
     norm: cython.int,
     a: cython.double[::1],
@@ -348,6 +374,7 @@ def sweep(
     kinds: cython.uchar[:, ::1],
     scratch: cython.double[:, ::1],
     past: cython.double[:, :, ::1],
+    C: cython.double[:, ::1],
     epochs: cython.Py_ssize_t,
     stop: cython.double,
 ):
@@ -358,18 +385,18 @@ def sweep(
     kept up to date. H, F, W (K, m): curvatures h, factors f, coefficients. T (K,) gets nu or t of each row, kinds (K, m) the
     Dirty pattern. A change is measured as |dv_i| sqrt(h_i); with none above `stop` the rows have settled.
 
-    Near a solution changes shrink from go to go by the same linear map, so that the mean of the last goes in which changes
-    cancel out best is nearer to it than the last one (Anderson's acceleration). The next go tells: where it changes more than
-    the one before, rows go back. There is room for M + 2 points (W, G) in past (2, M + 2, K m); M = 0: none of this.
+    Near a solution changes shrink from go to go by the same linear map, so that the mean of the last M goes in
+    which changes cancel out best is nearer to it than the last one (Anderson's acceleration). The next go tells: if
+    it changes more than the one before, rows go back. In past (2, M + 2, K m) there is room for M + 2 points (W, G);
+    M = 0: none of this. C (m, K) is the gradient at 0.
     """
-    K: cython.Py_ssize_t = W.shape[0]
-    m: cython.Py_ssize_t = W.shape[1]
     M: cython.Py_ssize_t = past.shape[1] - 2
     known: cython.Py_ssize_t = 0
     done: cython.Py_ssize_t = 0
     worst: cython.double = 0.0
     before: cython.double = 0.0
     trial: cython.int = 0
+    lossy: cython.int = 0
     A: cython.double[:, ::1] = scratch[:0] if M <= 0 else np.empty((M, M))
     c: cython.double[::1] = scratch[0] if M <= 0 else np.empty(M)
     with cython.nogil:
@@ -402,9 +429,13 @@ def sweep(
                     _mean(M, past[0], c, W)
                     _mean(M, past[1], c, G)
                     trial = 1
+                    for s in range(M):
+                        lossy |= fabs(c[s]) > SOME
                 known = 0
             elif known == M:
                 M = 0
+        if lossy:
+            _gradient(kappa, Q, which, C, W, G)
     return done, worst
 
 

@@ -20,6 +20,7 @@ def sweep(
     kinds: NDArray[np.uint8],
     scratch: NDArray[np.float64],
     past: NDArray[np.float64],
+    C: NDArray[np.float64],
     epochs: int,
     stop: float,
 ) -> tuple[int, float]: ...

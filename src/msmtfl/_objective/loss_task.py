@@ -12,7 +12,6 @@ from .._data.forms.dense import DenseRows
 from .._data.forms.level_rows import LevelPrior, LevelRows
 from .losses import Huber, Loss, best_level, pseudo_samples
 
-
 AT_ONCE = 2**16  # numbers of X that are looked at together
 
 

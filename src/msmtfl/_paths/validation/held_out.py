@@ -135,8 +135,8 @@ def _errors_together(
     errors = held.weights[:, None] * (held.y[:, None] - fitted) ** 2
     mse[held.some] = np.add.reduceat(errors, held.starts, axis=0) / total[:, None]
     if noted is not None:
-        of_some = dict(zip(held.some, np.split(fitted, held.starts[1:]), strict=True))
-        noted += [of_some.get(i, fitted[:0]) for i in range(data.m)]
+        ends = dict(zip(held.some, held.bounds, strict=True))
+        noted += [fitted[slice(*ends.get(i, (0, 0)))] for i in range(data.m)]
     return weight, mse
 
 
@@ -150,10 +150,11 @@ class RowsHeldOut:
         both = [(data.tasks[i], rows[i]) for i in self.some]
         sizes = np.array([len(at) for _, at in both])
         self.starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        self.bounds = list(zip(self.starts.tolist(), np.cumsum(sizes).tolist(), strict=True))
         self.of_task = np.repeat(np.arange(len(self.some)), sizes)
         self.X = np.empty((int(sizes.sum()), data.d), dtype=np.result_type(*(task.X for task, _ in both)))
-        for (task, at), part in zip(both, np.split(self.X, self.starts[1:]), strict=True):
-            np.take(task.X, at, axis=0, out=part, mode="clip")
+        for (task, at), (low, high) in zip(both, self.bounds, strict=True):
+            np.take(task.X, at, axis=0, out=self.X[low:high], mode="clip")
         self.y = np.concatenate([task.y[at] for task, at in both])
         self.weights = np.concatenate(
             [np.ones(len(at)) if task.weight is None else task.weight[at] for task, at in both]
@@ -170,12 +171,18 @@ class RowsHeldOut:
         used = np.flatnonzero(by_task.any(axis=(0, 2)))
         if len(used) <= MOST * X.shape[1]:
             X, by_task = X[:, used], by_task[:, used]
-        ends = [*self.starts[1:].tolist(), len(self.y)]
-        for i, low, high in zip(self.some, self.starts.tolist(), ends, strict=True):
+        for i, (low, high) in zip(self.some, self.bounds, strict=True):
             np.matmul(X[low:high], by_task[i], out=out[low:high])
-        intercepts = np.array([surface.intercepts_at(i, places, coefs[:, i]) for i in self.some])  # (some, points)
-        out += intercepts[self.of_task] + self.offset[:, None]
+        out += self._intercepts(surface, places, coefs)[self.of_task] + self.offset[:, None]
         return out
+
+    def _intercepts(self, surface: Solutions, places: Ints, coefs: Floats) -> Floats:
+        """(some, places): the intercepts of the tasks in some solutions with the coefficients (places, m, d)."""
+        problem = surface.problem
+        assert problem is not None
+        if problem.has_one_level:
+            return np.array([surface.intercepts_of(i)[places] for i in self.some])
+        return np.array([problem.designs[i].intercepts(coefs[:, i]) for i in self.some])
 
 
 def task_errors(

@@ -52,6 +52,7 @@ class Record:
 
     def __init__(self, kind: Any, most: int):
         self.kind, self.most, self.room = kind, most, FEWEST
+        self.held: list[Floats] = []  # the targets that the fold holds out, of every task
         self.shape: tuple[int, ...] = ()  # of the grid
         self.data: Any = None
         self.row: Ints = np.empty(0, dtype=np.intp)  # of a point in `losses`; -1: not kept
@@ -96,7 +97,7 @@ class Record:
         of_new = np.full(len(places), -1)
         of_new[new] = len(kept) + np.arange(len(new))
         self.row[reached.ravel()] = of_new[back.ravel()]
-        self._add(kept, _losses(self.kind, split, data, fitted, new))
+        self._add(kept, _losses(self.kind, self.held, _classes(data), fitted, new))
         self.errors = every[best]
 
     def keep(self, losses: Floats) -> None:
@@ -110,7 +111,8 @@ class Record:
         return np.ones(self.data.m // _classes(self.data)) if classes else error_scales(self.data, scoring)
 
     def _begin(self, split: Split, data: TaskData, shape: tuple[int, ...]) -> None:
-        cells = sum(int(split.test[task.rows].sum()) for task in data.tasks[:: _classes(data)])
+        self.held = _targets(split, data)
+        cells = sum(len(y) for y in self.held)
         self.shape, self.room = shape, max(self.most // max(cells, 1), FEWEST)
         self.row = np.full(int(np.prod(shape)), -1)
         self.store, self.errors, self.count = np.empty((0, cells), dtype=np.float32), np.empty(0), 0
@@ -122,18 +124,25 @@ def _classes(data: TaskData) -> int:
     return int(getattr(data, "classes", 1))
 
 
-def _losses(kind: Any, split: Split, data: TaskData, fitted: list[Floats], points: Ints) -> np.ndarray:
+def _targets(split: Split, data: TaskData) -> list[Floats]:
+    """Of every task the targets that are held out; of K > 2 classes a task is K problems, one after the other."""
+    K, out = _classes(data), []
+    for i in range(0, data.m, K):
+        rows = np.flatnonzero(split.test[data.tasks[i].rows])
+        of_classes = [data.tasks[i + k].y[rows] for k in range(K)]
+        out.append(of_classes[0] if K == 1 else np.argmax(of_classes, axis=0))
+    return out
+
+
+def _losses(kind: Any, held: list[Floats], K: int, fitted: list[Floats], points: Ints) -> np.ndarray:
     """(points, cells held out), in the order of the tasks; of K > 2 classes a task is K problems, one after the other.
     `fitted` are the predictions of every problem for its rows held out, as (rows, more points)."""
-    K, out = _classes(data), []
-    of_task = [(i, np.flatnonzero(split.test[data.tasks[i].rows])) for i in range(0, data.m, K)]
     if K == 1:
-        y = np.concatenate([data.tasks[i].y[rows] for i, rows in of_task])
-        return _by_point(kind.of_points(y, np.concatenate(fitted)[None, :, points]))
-    for i, rows in of_task:
-        y = np.argmax([data.tasks[i + k].y[rows] for k in range(K)], axis=0)
-        out.append(_by_point(kind.of_points(y, np.array(fitted[i : i + K])[:, :, points])))
-    return np.concatenate(out, axis=1)
+        return _by_point(kind.of_points(np.concatenate(held), np.concatenate(fitted)[None, :, points]))
+    of_classes = (np.array(fitted[K * i : K * (i + 1)])[:, :, points] for i in range(len(held)))
+    return np.concatenate(
+        [_by_point(kind.of_points(y, of_task)) for y, of_task in zip(held, of_classes, strict=True)], axis=1
+    )
 
 
 def _side_by_side(records: Sequence[Record], order: Ints) -> np.ndarray:

@@ -103,7 +103,7 @@ class CoupledRows:
         self.independence = Independence(self.grams, alive, [self.designs[i].n for i in firsts], self._fetch)
         self.lassos: Lassos | None = None
         self.before: tuple[Floats, Floats, Floats] | None = None  # W, T and G of the solution before the last
-        self.finished = True
+        self.finished, self.worst = True, np.inf  # the largest change of the last go
 
     # ------------------------------------------------------------------ the ridge
 
@@ -248,6 +248,8 @@ class CoupledRows:
             rows = work.rows
             total += self._settle(work, kind, a[rows], b[rows], norm, left - total, accuracy)
             self.W[rows], self.T[rows] = work.W, work.T
+            if np.isinf(accuracy) and self.worst <= LOOSE * self.scale:
+                accuracy = LOOSE
             if np.isinf(accuracy) and total < left:  # no other row is looked at before these have come further
                 self.G = self.G.copy()
                 self.G[:, rows] = work.G
@@ -362,7 +364,7 @@ class CoupledRows:
             stop, left, as_one = 0.0, min(left, EPOCHS), EPOCHS
         step = self._newton if kind == _row_kernel.GROUP else self._on_pattern
         part_norm = norm.of_rows(work.rows)
-        best, stuck, patience, ridge, before = np.inf, 0, 1, RIDGE, 0.0
+        best, stuck, patience, ridge, before, worst = np.inf, 0, 1, RIDGE, 0.0, np.inf
         from_W, from_G = work.W.copy(), work.G.copy()  # what sweeps gain is measured where a Newton step is taken only
         while total < left:
             used = np.count_nonzero(work.W.any(axis=1))
@@ -370,8 +372,8 @@ class CoupledRows:
                 max(0.2 * used + 2e6 / (self.m * used**2 + 1), EPOCHS), 200
             )  # goes in the time of a Newton step
             done, worst = _row_kernel.sweep(
-                kind, a, b, self.kappa, work.Q, self.which, work.H, work.F, work.G, work.W, work.T, work.kinds, scratch, past,
-                min(patience * as_one, left - total), stop,
+                kind, a, b, self.kappa, work.Q, self.which, work.H, work.F, work.G, work.W, work.T, work.kinds, scratch,
+                past, work.C, min(patience * as_one, left - total), stop,
             )  # fmt: skip
             total += done
             stuck = 0 if worst < 0.5 * best else stuck + 1
@@ -391,6 +393,7 @@ class CoupledRows:
             else:  # the quadratic model reaches no further than rows that change their form
                 patience, ridge = min(2 * patience, 64), min(100.0 * ridge, 1e-2)
             before, from_W, from_G = 0.0, work.W.copy(), work.G.copy()
+        self.worst = worst
         return total
 
     def _objective(self, work: WorkingRows, norm: RowNorm, W: Floats, G: Floats) -> float:
