@@ -33,7 +33,7 @@ from .tables import (
 SEPARATOR = " / "
 
 
-def label_of(given: Any) -> Any:
+def label_of(given: Hashable) -> Hashable:
     """A task's label as it stands in `tasks_`; of several levels it may be given as the tuple of their values."""
     return SEPARATOR.join(map(_text, given)) if isinstance(given, tuple) and len(given) > 1 else given
 

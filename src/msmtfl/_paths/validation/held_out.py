@@ -17,9 +17,7 @@ from .scorers import Scorer
 
 MOST = 0.3  # of the features in use: picking them takes longer than going over all
 AT_ONCE = 2**20  # held-out predictions made together
-COPIED = (
-    2**24
-)  # entries of dense X up to which a fold keeps those that it holds out, so that tasks are measured together
+COPIED = 2**24  # entries of dense X up to which a fold keeps what it holds out, so that tasks are measured together
 
 # Is told mse and weight as of `measure`, and by problem (a task, or one of its classes) the predictions (rows, places)
 # of the rows held out.
@@ -173,16 +171,9 @@ class RowsHeldOut:
             X, by_task = X[:, used], by_task[:, used]
         for i, (low, high) in zip(self.some, self.bounds, strict=True):
             np.matmul(X[low:high], by_task[i], out=out[low:high])
-        out += self._intercepts(surface, places, coefs)[self.of_task] + self.offset[:, None]
+        intercepts = np.array([surface.intercepts_at(i, places, coefs[:, i]) for i in self.some])
+        out += intercepts[self.of_task] + self.offset[:, None]
         return out
-
-    def _intercepts(self, surface: Solutions, places: Ints, coefs: Floats) -> Floats:
-        """(some, places): the intercepts of the tasks in some solutions with the coefficients (places, m, d)."""
-        problem = surface.problem
-        assert problem is not None
-        if problem.has_one_level:
-            return np.array([surface.intercepts_of(i)[places] for i in self.some])
-        return np.array([problem.designs[i].intercepts(coefs[:, i]) for i in self.some])
 
 
 def task_errors(
