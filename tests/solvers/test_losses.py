@@ -9,8 +9,7 @@ from sklearn.linear_model import TweedieRegressor
 
 from msmtfl import MSMTFL, MSMTFLCV, Moments, TaskKFold, compare_models, regularization_surface
 from msmtfl._data.tasks import read_training
-from msmtfl._objective import loss_task
-from msmtfl._objective import escapes
+from msmtfl._objective import escapes, loss_task
 from msmtfl._objective.losses import (
     Gamma,
     Huber,
