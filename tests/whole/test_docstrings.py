@@ -53,7 +53,7 @@ def fitted(name):
         yield kind(**of_losses, loss="cox").fit(
             X, np.column_stack([np.exp(0.3 * y) * np.random.default_rng(1).exponential(size=len(y)), y > -2])
         )
-    if "feature_groups" in inspect.signature(kind).parameters and kind._grouped:
+    if "feature_groups" in inspect.signature(kind).parameters:
         yield kind(**options, feature_groups={"both": [0, 1]}).fit(X, y)
     if getattr(kind, "_can_scale_numbers", False):
         yield kind(**options, standardize="numeric").fit(X, y)

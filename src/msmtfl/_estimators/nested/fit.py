@@ -301,6 +301,9 @@ class NestedMTL(NestedFit, PartialFitMixin):
     row_slopes_ : ndarray of shape (d,)
         What the last stage left of the penalty on a feature: 0 where the feature is free, 1
         where it is penalised in full.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.

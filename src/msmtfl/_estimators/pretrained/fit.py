@@ -315,6 +315,9 @@ class PretrainedMTL(Pretrained):
         f_ji |w_ji|, with f the penalty factors.
     row_slopes_ : ndarray of shape (d,)
         Ones: the penalty has no cap, which would leave less of it.
+    feature_groups_ : ndarray of shape (d,)
+        The name of the group of every feature. There is no such attribute if every feature is
+        by itself.
     feature_importances_ : ndarray of shape (n_features_in_,)
         The norms of the features in the order of the columns of X; a column that identifies
         the task gets the largest.
