@@ -3,6 +3,7 @@
 import runpy
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,21 @@ def study(tmp_path_factory):
     signal.signal(signal.SIGINT, before)
 
 
+def held_up():
+    """How many times as long as on an idle machine work takes here and now: the tests run side by side."""
+    real, own = time.perf_counter(), time.process_time()
+    while time.process_time() - own < 0.05:
+        pass
+    return (time.perf_counter() - real) / 0.05
+
+
 @pytest.mark.parametrize("kind", ["one thread", "threads", "processes", "command"])
 def test_ctrl_c_is_answered_within_a_fifth_of_a_second(study, kind):
     functions, folder = study
     waits = (2.5, 3.0, 3.5) if kind == "command" else (0.2, 0.6, 1.0)
-    times = [functions["answered"](kind, folder, wait) for wait in waits]
-    assert None not in times  # the search was under way
-    assert sorted(times)[1] < 0.2  # a busy machine may hold one of them up
+    times = []
+    for wait in waits:
+        seconds = functions["answered"](kind, folder, wait)
+        assert seconds is not None  # the search was under way
+        times.append(seconds / held_up())
+    assert sorted(times)[1] < 0.2, times  # other work comes in bursts, which may hold one of them up
