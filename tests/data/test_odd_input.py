@@ -30,7 +30,7 @@ X = RNG.standard_normal((N, 3))
 Y = X[:, 0] + 0.1 * RNG.standard_normal(N)
 TASK = np.repeat(["a", "b"], N // 2)
 DATES = np.datetime64("2020-01-01", "ns") + np.arange(N) * np.timedelta64(1, "D")
-WITH_NAT = np.where(np.arange(N) == 3, np.datetime64("NaT"), DATES)
+WITH_NAT = np.where(np.arange(N) == 3, np.datetime64("NaT", "ns"), DATES)
 HIDDEN = np.arange(N) == 5
 
 
@@ -79,7 +79,7 @@ def test_an_array_of_dates_is_no_x():
 def test_dates_can_be_task_labels_but_not_missing_ones():
     days = np.repeat(np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]"), N // 2)
     assert fit(task=days).tasks_.dtype == days.dtype
-    days[7] = np.datetime64("NaT")
+    days[7] = np.datetime64("NaT", "ns")
     for form in (np.asarray, pd.Series, list):
         with pytest.raises(ValueError, match=r"task label missing in 1 row\(s\), first in row 7"):
             fit(task=form(days))

@@ -234,7 +234,7 @@ def test_a_task_with_several_columns_of_y_is_refused(tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "model.msmtfl").coef_, model.coef_)
 
 
-@pytest.mark.parametrize("label", [None, np.nan, float("nan"), np.datetime64("NaT")])
+@pytest.mark.parametrize("label", [None, np.nan, float("nan"), np.datetime64("NaT", "ns")])
 def test_a_task_without_a_label_is_refused(label):
     X, y, task = problem()
     model = MSMTFL(lam=0.1).fit(X, y, task=task)
